@@ -504,7 +504,7 @@ pub struct HostListener {
 }
 
 /// How clients' certificates are asked for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientTls {
     /// Roots that sign them, PEM.
     pub ca_pem: Vec<u8>,

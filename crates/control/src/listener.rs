@@ -27,7 +27,28 @@ pub(crate) struct Listener {
     takes_routes: bool,
     pub(crate) address: Option<Tree>,
     pub(crate) tls: Option<Tree>,
+    clients: Clients,
     pub(crate) is_served: bool,
+}
+
+/// Which certificates clients are asked for.
+enum Clients {
+    None,
+    /// Those that the roots of this file sign.
+    Signed(String),
+    /// What is said of them is faulty.
+    Unknown,
+}
+
+impl Clients {
+    /// Whether one port cannot ask for both.
+    fn are_against(&self, others: &Self) -> bool {
+        match (self, others) {
+            (Self::Signed(one), Self::Signed(other)) => one != other,
+            (Self::Signed(_), Self::None) | (Self::None, Self::Signed(_)) => true,
+            (Self::None, Self::None) | (Self::Unknown, _) | (_, Self::Unknown) => false,
+        }
+    }
 }
 
 /// From which namespaces it lets routes in.
@@ -79,14 +100,24 @@ pub(crate) fn all(
         let others = listeners.iter().enumerate();
         let others = others.filter(|(of, other)| *of != at && other.port == one.port);
         for (_, other) in others {
-            if other.tls_or_not() != one.tls_or_not() {
-                conflicts.push((at, Broken::ProtocolConflict, other.name.clone()));
+            let conflict = if other.tls_or_not() != one.tls_or_not() {
+                const ITS_OWN: &str = "give it a port of its own";
+                (Broken::ProtocolConflict, "another protocol", ITS_OWN)
+            } else if other.clients.are_against(&one.clients) {
+                // Clients are asked for certificates before they say which listener a call is of.
+                const SAME: &str = "validate clients alike at both, or give it a port of its own";
+                let what = "another frontendValidation";
+                (Broken::ProtocolConflict, what, SAME)
             } else if other.host() == one.host() {
-                conflicts.push((at, Broken::HostnameConflict, other.name.clone()));
-            }
+                const ITS_OWN: &str = "give it a host of its own";
+                (Broken::HostnameConflict, "the same host", ITS_OWN)
+            } else {
+                continue;
+            };
+            conflicts.push((at, conflict, other.name.clone()));
         }
     }
-    for (at, how, other) in conflicts {
+    for (at, (how, what, hint), other) in conflicts {
         let Some(one) = listeners.get_mut(at) else {
             continue;
         };
@@ -94,10 +125,6 @@ pub(crate) fn all(
             one.is_served = false;
             continue;
         }
-        let (what, hint) = match how {
-            Broken::ProtocolConflict => ("another protocol", "give it a port of its own"),
-            _ => ("the same host", "give it a host of its own"),
-        };
         let says = format!("is on the port of the listener {other}, which has {what}");
         findings.break_off(how, &one.spot, says, hint);
     }
@@ -117,6 +144,7 @@ impl Listener {
             takes_routes: true,
             address: Some(address),
             tls,
+            clients: Clients::None,
             is_served: true,
         }
     }
@@ -148,6 +176,7 @@ impl Listener {
             takes_routes: true,
             address: None,
             tls: None,
+            clients: Clients::None,
             is_served: true,
         };
         if let Some(port) = port {
@@ -172,7 +201,10 @@ impl Listener {
                 }
             }
             "HTTPS" => match tls {
-                Some(tls) => listener.tls = certificate(cluster, gateway, &tls, findings),
+                Some(tls) => {
+                    let clients = &mut listener.clients;
+                    listener.tls = certificate(cluster, gateway, &tls, clients, findings);
+                }
                 None => findings.fault(
                     &item.spot,
                     "needs tls for HTTPS",
@@ -347,6 +379,7 @@ fn certificate(
     cluster: &Cluster<'_>,
     gateway: &Object<'_>,
     item: &Item<'_>,
+    clients: &mut Clients,
     findings: &mut Findings,
 ) -> Option<Tree> {
     let mut of = item.fields(findings);
@@ -370,6 +403,8 @@ fn certificate(
             findings.fault(&validation.spot, says, "write caCertificateRefs");
         }
         client_ca = authority_file(cluster, gateway, &roots, findings);
+        let file = client_ca.as_ref().map(Tree::flow);
+        *clients = file.map_or(Clients::Unknown, Clients::Signed);
         let mode = inside.text("mode", findings);
         if let Some(mode) = mode.filter(|mode| mode.value != "AllowValidOnly") {
             let hint = "clients' certificates are required";

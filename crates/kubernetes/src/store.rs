@@ -1,7 +1,8 @@
 //! What is known of the cluster.
 //!
-//! Invariant: no more than [`OBJECTS_MAX`] objects, nor [`BYTES_MAX`] of them together, are kept; that something found no room is known.
-//! A list replaces what was known of its query, and nothing else.
+//! Invariant: no more than [`OBJECTS_MAX`] objects, nor [`BYTES_MAX`] of them together, are kept, nor are more than a page of a list
+//! beside them; that something found no room is known, and what it was before stays. A list replaces what was known of its query, and
+//! nothing else.
 //! Not here: asking (`watcher`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,20 +58,32 @@ impl Store {
         self.keep(query, |_| false)
     }
 
-    /// All that there is now.
-    pub(crate) fn list(&mut self, query: &Query, objects: Vec<Object>) -> Change {
-        let was = self.queries.insert(query.clone(), State::Known);
-        let mut change = if was == Some(State::Known) {
-            Change::Nothing
-        } else {
-            Change::Objects
-        };
-        let there: BTreeSet<Key> = objects.iter().map(|object| object.key.clone()).collect();
-        change = change.max(self.keep(query, |key| there.contains(key)));
+    /// Some of what there is now.
+    pub(crate) fn page(&mut self, query: &Query, objects: Vec<Object>) -> Change {
+        let mut change = Change::Nothing;
         for object in objects {
             change = change.max(self.put(query, object));
         }
         change
+    }
+
+    /// A list ended before its end. Of a query that was never answered nothing is known.
+    pub(crate) fn broke_off(&mut self, query: &Query) -> Change {
+        match self.queries.get(query) {
+            Some(State::Known) => Change::Nothing,
+            Some(State::Asked | State::Refused(_)) | None => self.keep(query, |_| false),
+        }
+    }
+
+    /// A list is at its end: these, whose pages have come, are all that there is now.
+    pub(crate) fn list(&mut self, query: &Query, there: &BTreeSet<Key>) -> Change {
+        let was = self.queries.insert(query.clone(), State::Known);
+        let change = if was == Some(State::Known) {
+            Change::Nothing
+        } else {
+            Change::Objects
+        };
+        change.max(self.keep(query, |key| there.contains(key)))
     }
 
     /// One that is new, or other than it was.
@@ -79,16 +92,16 @@ impl Store {
         if !query.holds(&object.key) {
             return Change::Nothing;
         }
-        let before = self.remove(&object.key);
-        let is_room = self.objects.len() < OBJECTS_MAX && self.bytes + object.bytes() <= BYTES_MAX;
-        if !is_room {
+        let before = self.objects.get(&object.key);
+        let (others, bytes) = match before {
+            Some(before) => (self.objects.len() - 1, self.bytes - before.bytes()),
+            None => (self.objects.len(), self.bytes),
+        };
+        if others >= OBJECTS_MAX || bytes + object.bytes() > BYTES_MAX {
             self.is_full = true;
-            return if before.is_some() {
-                Change::Objects
-            } else {
-                Change::Nothing
-            };
+            return Change::Nothing;
         }
+        let before = self.remove(&object.key);
         let change = match &before {
             Some(before) if before.says_as(&object) => Change::Status,
             _ => Change::Objects,

@@ -272,6 +272,10 @@ fn what_finds_no_room_is_not_there_and_nothing_else_goes_for_it() {
     assert_eq!(store.put(&query, one("4", &large)), store::Change::Nothing);
     assert!(store.is_full);
     assert_eq!(store.objects.len(), 3);
+    // One that has grown beyond the bound stays as it was: it may be what keeps somebody out.
+    let grown = "x".repeat(store::BYTES_MAX / 2);
+    assert_eq!(store.put(&query, one("3", &grown)), store::Change::Nothing);
+    assert!(store.objects[&one("3", "").key].text().contains(&large));
     assert_eq!(store.put(&query, one("3", "small")), store::Change::Objects);
     assert_eq!(store.put(&query, one("4", &large)), store::Change::Objects);
     // A server's word of another kind or place is not taken.
@@ -281,6 +285,36 @@ fn what_finds_no_room_is_not_there_and_nothing_else_goes_for_it() {
         store.delete(&other, &one("1", "b").key),
         store::Change::Nothing
     );
+}
+
+#[test]
+fn a_list_that_breaks_off_leaves_what_was_known_and_nothing_of_what_was_not() {
+    let mut store = store::Store::default();
+    let kind = kinds::Kind::of("Gateway").expect("a kind");
+    let query = query::Query::of_kind(kind, None);
+    let one = |name: &str, text: &str| {
+        object::Object::of(kind, "v1", object(name, text)).expect("an object")
+    };
+    store.asks(&query);
+    store.page(&query, vec![one("1", "a"), one("2", "a")]);
+    assert_eq!(store.broke_off(&query), store::Change::Objects);
+    assert!(store.objects.is_empty());
+    store.page(&query, vec![one("1", "a"), one("2", "a")]);
+    let all = [one("1", "").key, one("2", "").key].into();
+    assert_eq!(store.list(&query, &all), store::Change::Objects);
+    // The first page of the next one, and no more.
+    assert_eq!(
+        store.page(&query, vec![one("1", "b")]),
+        store::Change::Objects
+    );
+    assert_eq!(store.broke_off(&query), store::Change::Nothing);
+    assert_eq!(store.objects.len(), 2);
+    store.page(&query, vec![one("1", "b")]);
+    assert_eq!(
+        store.list(&query, &[one("1", "").key].into()),
+        store::Change::Objects
+    );
+    assert_eq!(store.objects.len(), 1);
 }
 
 #[test]

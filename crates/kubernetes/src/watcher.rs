@@ -4,6 +4,7 @@
 //! anew. A server that says nothing for long is asked anew; one that fails is asked ever less often, [`WAIT_MAX`] apart at most.
 //! Not here: what is kept (`store`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -163,7 +164,7 @@ impl Follower {
             return self.wait;
         }
         self.shared
-            .change(|store| store.list(&self.query, Vec::new()));
+            .change(|store| store.list(&self.query, &BTreeSet::new()));
         ABSENT_EVERY
     }
 }
@@ -180,7 +181,11 @@ async fn list(query: &Query, shared: &Shared) -> Result<Place, Ended> {
     for version in query.kind.versions {
         match list_version(query, version, shared).await {
             Err(Ended::Absent) => {}
-            other => return other,
+            Err(ended) => {
+                shared.change(|store| store.broke_off(query));
+                return Err(ended);
+            }
+            listed => return listed,
         }
     }
     Err(Ended::Absent)
@@ -191,7 +196,7 @@ async fn list_version(
     version: &'static str,
     shared: &Shared,
 ) -> Result<Place, Ended> {
-    let mut objects = Vec::new();
+    let mut there = BTreeSet::new();
     let mut after: Option<String> = None;
     loop {
         let path = query.list(version, after.as_deref());
@@ -205,17 +210,18 @@ async fn list_version(
         let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else {
             return Err(Ended::Fault(Fault::Garbage("a list has no items")));
         };
-        objects.extend(
-            items
-                .into_iter()
-                .filter_map(|item| Object::of(query.kind, version, item)),
-        );
+        let items = items.into_iter();
+        let objects: Vec<Object> = items
+            .filter_map(|item| Object::of(query.kind, version, item))
+            .collect();
+        there.extend(objects.iter().map(|object| object.key.clone()));
+        shared.change(|store| store.page(query, objects));
         let metadata = &page["metadata"];
         let text = |name: &str| metadata[name].as_str().filter(|text| !text.is_empty());
         after = text("continue").map(str::to_owned);
-        if after.is_none() || objects.len() > crate::store::OBJECTS_MAX {
+        if after.is_none() || there.len() > crate::store::OBJECTS_MAX {
             let resource_version = text("resourceVersion").unwrap_or_default().to_owned();
-            shared.change(|store| store.list(query, objects));
+            shared.change(|store| store.list(query, &there));
             return Ok(Place {
                 version,
                 resource_version,

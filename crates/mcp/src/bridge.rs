@@ -158,10 +158,7 @@ pub fn told_modern<'a>(
     }
     if !further.is_empty() {
         let after = at.start + 1;
-        let is_empty = text
-            .get(1..)
-            .is_some_and(|rest| rest.trim_ascii_start() == b"}");
-        let comma = if is_empty { "" } else { "," };
+        let comma = if is_empty(text) { "" } else { "," };
         edits.push((after..after, (further.join(",") + comma).into_bytes()));
     }
     Ok(if edits.is_empty() {

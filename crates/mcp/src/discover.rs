@@ -100,15 +100,6 @@ fn has(list: &[u8], text: &str) -> bool {
     list.is_ok_and(|list| list.iter().any(|of| of == text))
 }
 
-/// Whether an answer is an error that only servers without sessions give.
-#[must_use]
-pub fn is_modern_error(answer: &[u8]) -> bool {
-    matches!(
-        reply::code_of(answer),
-        Some(reply::HEADER_MISMATCH | reply::CAPABILITY_MISSING | reply::VERSION_UNSUPPORTED)
-    )
-}
-
 /// The result that a client is told: of each server its name and what it answered, where it did.
 #[must_use]
 pub fn told(servers: &[(&str, Option<Answered>)], fresh: Fresh) -> Vec<u8> {

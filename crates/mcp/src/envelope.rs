@@ -8,6 +8,9 @@ use std::ops::Range;
 
 use wire::json::{Kind, Reader, is_spelling, unescape};
 
+/// The code of a message that is none which could be answered.
+pub const INVALID_REQUEST: i32 = -32600;
+
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message<'a> {
@@ -70,7 +73,7 @@ impl Fault {
     pub const fn code(self) -> i32 {
         match self {
             Self::NotJson => -32700,
-            Self::Batch | Self::NotRpc(_) | Self::Ambiguous(_) => -32600,
+            Self::Batch | Self::NotRpc(_) | Self::Ambiguous(_) => INVALID_REQUEST,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use wire::json::Kind;
 
 use crate::discover::own_info;
-use crate::envelope::{Fault, Message, Says, members, text_of};
+use crate::envelope::{Fault, Message, Says, members};
 use crate::handshake::Abilities;
 use crate::reply::{self, string};
 
@@ -216,17 +216,6 @@ pub fn method_of(text: &[u8]) -> Option<String> {
         Says::Notification { method } => Some(method.into_owned()),
         Says::Request { .. } | Says::Response { .. } => None,
     }
-}
-
-/// The URI that a notification is about.
-#[must_use]
-pub fn uri_of(text: &[u8]) -> Option<String> {
-    let message = Message::read(text).ok()?;
-    let within = text.get(message.params?)?;
-    let [uri] = members(within, ["uri"], 0).ok()?;
-    uri.as_ref()
-        .and_then(text_of)
-        .map(std::borrow::Cow::into_owned)
 }
 
 #[cfg(test)]

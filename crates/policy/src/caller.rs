@@ -156,12 +156,6 @@ impl Caller {
         }
     }
 
-    /// Whether a limit or a budget of its own counts what a call comes to.
-    #[must_use]
-    pub fn counts_cost(&self) -> bool {
-        !self.budgets.is_empty() || self.limits.iter().any(|limit| limit.kind.is_settled())
-    }
-
     /// Whether it may ask for a model, as far as it alone says.
     #[must_use]
     pub fn may_ask(&self, model: &str) -> bool {

@@ -5,6 +5,7 @@
 
 mod described;
 mod ended;
+mod expiring;
 mod held;
 mod kept;
 mod waiting;
@@ -18,7 +19,7 @@ use crate::secret::Secret;
 
 pub use self::described::{Described, HttpAnswer, HttpCall, Method, NoCall};
 pub use self::ended::{Ended, Mark};
-pub use self::held::Held;
+pub use self::held::{Held, HeldChanges, NotHeld, OfClient, URI_BYTES_MAX};
 pub use self::kept::Kept;
 pub use self::waiting::{Asked, Waiting};
 
@@ -90,8 +91,8 @@ pub struct Server {
     pub described: Option<Arc<dyn Described>>,
     /// What clients see of it.
     pub shows: Shows,
-    /// How often it said that its lists changed.
-    pub changes: Changes,
+    /// How often it said that its lists changed; of the process, through all configurations that have a server of this name.
+    pub changes: Arc<Changes>,
 }
 
 /// How often a server said that its lists changed, to whichever worker: what was asked for before is out of date for all.

@@ -101,10 +101,17 @@ pub(crate) enum Found {
     Elsewhere,
     /// It is not kept, or no longer.
     Gone,
+    /// All of it together is more than a body may have.
+    TooLarge,
 }
 
-/// Makes a call whole that goes on from a kept response.
-pub(crate) fn made_whole(store: &dyn ResponseStore, of: &Principal, body: &[Bytes]) -> Found {
+/// Makes a call whole that goes on from a kept response, in so many bytes at most: nothing is copied of what is longer.
+pub(crate) fn made_whole(
+    store: &dyn ResponseStore,
+    of: &Principal,
+    body: &[Bytes],
+    most: u64,
+) -> Found {
     let body = body.concat();
     let Some(going) = GoingOn::read(&body) else {
         return Found::Elsewhere;
@@ -119,6 +126,10 @@ pub(crate) fn made_whole(store: &dyn ResponseStore, of: &Principal, body: &[Byte
         };
     };
     let items = chain.iter().flat_map(|kept| [&*kept.input, &*kept.output]);
+    let turns: usize = items.clone().map(<[u8]>::len).sum();
+    if (turns.saturating_add(body.len())) as u64 > most {
+        return Found::TooLarge;
+    }
     let whole = going.with_items(&body, items);
     let continued = Continued {
         previous: previous.into(),

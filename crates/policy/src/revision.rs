@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::clock::Mono;
 use crate::id::EndpointId;
 use crate::levels::Levels;
+use crate::mcp::Mcp;
 use crate::snapshot::Snapshot;
 
 /// A snapshot with its levels.
@@ -44,12 +45,22 @@ impl Revision {
             next.kept = Arc::clone(&old.kept);
             next.held = Arc::clone(&old.held);
             next.waiting = Arc::clone(&old.waiting);
+            carry_changes(next, old);
         }
         if snapshot.is_balanced {
             carry_balance(&mut snapshot, &self.snapshot);
         }
         let levels = Levels::carried(&snapshot, &self.snapshot, &self.levels, now);
         Self { snapshot, levels }
+    }
+}
+
+/// Streams that began before tell those that list by now what has changed.
+fn carry_changes(next: &mut Mcp, old: &Mcp) {
+    for server in &mut next.servers {
+        if let Some(before) = old.servers.iter().find(|of| of.name == server.name) {
+            server.changes = Arc::clone(&before.changes);
+        }
     }
 }
 

@@ -124,7 +124,8 @@ impl Gate {
     }
 
     /// Listens on these addresses and on no other from now on; connections that are open stay. Gives those on which it cannot, and
-    /// why. Where it can on none, it listens where it did.
+    /// why. Where it can on none, it listens where it did. On a port where it listens it does not look whether another process does,
+    /// too: it would find itself.
     pub fn listen(&self, addresses: &[SocketAddr]) -> Vec<(SocketAddr, io::Error)> {
         let mut listening = self
             .listening
@@ -137,8 +138,11 @@ impl Gate {
                 kept.push(*address);
                 continue;
             }
+            let is_its_own = listening.iter().any(|of| of.port() == address.port());
             let bound = || -> io::Result<Vec<_>> {
-                listener::claim(*address)?;
+                if !is_its_own {
+                    listener::claim(*address)?;
+                }
                 let each = self.commands.iter();
                 each.map(|_| listener::listen(*address)).collect()
             };

@@ -16,6 +16,7 @@ mod connections;
 mod cors;
 mod date;
 mod deadline;
+mod decoding;
 mod downstream;
 mod exchange;
 pub mod gate;

@@ -63,18 +63,25 @@ impl Listeners {
         })
     }
 
-    /// Has these beside those that are kept, which are those on `kept`; connections that were accepted stay.
+    /// Keeps those of its own that are on one of these addresses, and has the new ones beside; connections that were accepted stay.
+    ///
+    /// # Errors
+    /// One of the new ones cannot be served: it has all others.
     pub(crate) fn become_these(
         &mut self,
         kept: &[SocketAddr],
         new: Vec<TcpListener>,
     ) -> io::Result<()> {
-        for listener in new {
-            let address = listener.local_addr()?;
-            self.all.push((address, Listener::new(listener)?));
-        }
         self.all.retain(|(address, _)| kept.contains(address));
-        Ok(())
+        let mut served = Ok(());
+        for listener in new {
+            let address = listener.local_addr();
+            match address.and_then(|address| Ok((address, Listener::new(listener)?))) {
+                Ok(one) => self.all.push(one),
+                Err(error) => served = Err(error),
+            }
+        }
+        served
     }
 
     /// The next connection, whose it is, and the port on which it came.

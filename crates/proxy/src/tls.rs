@@ -6,12 +6,12 @@
 use std::io;
 use std::sync::Arc;
 
-pub use rustls::ServerConfig;
+use rustls::RootCertStore;
 use rustls::crypto::ring::default_provider;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, RootCertStore};
+pub use rustls::{ClientConfig, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -127,17 +127,12 @@ pub fn server(
     key: &[u8],
     clients: Option<Clients>,
 ) -> Result<Arc<ServerConfig>, TlsFault> {
-    let chain: Vec<_> = certificates(certificate)?;
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsFault::Pem("private key"))?;
-    let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()?;
-    let builder = match clients {
-        Some(Clients(verifier)) => builder.with_client_cert_verifier(verifier),
-        None => builder.with_no_client_auth(),
+    let one = Shown {
+        host: None,
+        certificate,
+        key,
     };
-    let mut config = builder.with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    server_of(&[one], clients).map_err(|(_, fault)| fault)
 }
 
 /// Trust in the system's roots, or in `bundle` alone when one is given; with a certificate chain and its key, the gate

@@ -37,7 +37,7 @@ use policy::authorizer::{Asked, Authorization, Authorizer};
 use policy::exchange::ANSWER_WITHIN;
 use policy::front::Http;
 use policy::identity::Unproven;
-use policy::mcp::PATH;
+use policy::mcp::{OfClient, PATH};
 use policy::operation::Operation;
 use policy::refusal::Refusal;
 use wire::head::{Known, Method, RequestHead};
@@ -289,6 +289,19 @@ fn invalid(fault: Fault) -> Refusal {
 fn session_id(head: &RequestHead) -> &[u8] {
     let id = head.fields.only(Known::McpSessionId);
     id.ok().flatten().unwrap_or_default()
+}
+
+/// The client of a session, as far as what it says once is held for it.
+fn of_client(call: &Call, head: &RequestHead, session: &Session) -> OfClient {
+    OfClient {
+        mark: mcp::session::mark_of_session(session_id(head)),
+        until_unix_s: session.until_unix_s,
+        unix_s: unix_s(call),
+    }
+}
+
+fn unix_s(call: &Call) -> u64 {
+    call.worker.clock.wall_ms(call.worker.now()) / 1000
 }
 
 /// Whether a version that is said several times comes of a client that is known to do that.

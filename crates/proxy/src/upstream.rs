@@ -101,6 +101,21 @@ pub(crate) trait Watch {
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
+/// A wait that nobody but its deadline ends, or whoever drops it.
+pub(crate) struct Unwatched<'a>(pub(crate) &'a Buffers);
+
+impl Watch for Unwatched<'_> {
+    fn buffers(&self) -> &Buffers {
+        self.0
+    }
+
+    fn sent(&mut self, _: bool) {}
+
+    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
 /// What became of the wait for a response.
 pub(crate) enum Answered {
     /// Its head came; it stands where it was asked for.

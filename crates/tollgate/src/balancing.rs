@@ -3,7 +3,6 @@
 //! Invariant: nobody is asked but addresses of the configuration in force, at the path that it says, and no credential is sent.
 //! Not here: asking (`callout`), what is made of the answers (`policy::balancing`), how it is shown (`metrics::balancing`).
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use policy::revision::Revision;
 use policy::snapshot::{self, Endpoint, Snapshot};
 
 use crate::services::{Moment, Services};
-use crate::trust::trust as trusting;
+use crate::trust::{Untrusted, of_origin, trust as trusting};
 use crate::watched::{Asked, Who};
 
 /// What the questions are counted as.
@@ -168,15 +167,10 @@ fn tell(engine: &str, news: &EngineNews) {
 
 /// Trust as for calls, with the certificate that the gate shows there.
 fn trust(origin: &snapshot::Origin, host: &Host, sources: &dyn Sources) -> Result<Tls, String> {
-    let bundle = (!origin.ca_file.is_empty())
-        .then(|| sources.read(Path::new(&origin.ca_file), config::FILE_BYTES_MAX))
-        .transpose()
-        .map_err(|error| format!("{}: {error}", origin.ca_file))?;
-    let mut shown = host.client_certificates.iter();
-    let shown = shown.find(|of| of.digest == origin.certificate);
-    let identity = shown.map(|of| (&*of.certificate_pem, of.key_pem.expose()));
-    let made = proxy::tls::client(bundle.as_deref(), identity);
-    Ok(Tls::of(made.map_err(|fault| fault.to_string())?))
+    match of_origin(origin, host, sources) {
+        Ok(made) => Ok(Tls::of(made)),
+        Err(Untrusted::Unread(says) | Untrusted::Unusable(_, says)) => Err(says),
+    }
 }
 
 /// Each endpoint of a balanced backend, with the backend's name and what is known of it.

@@ -136,6 +136,9 @@ pub(crate) struct Clustered {
     loaded: Mutex<Option<u64>>,
 }
 
+/// What faults are told against where no file and no object is to blame.
+const PLACE: &str = "kubernetes";
+
 /// How the objects are to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
@@ -152,9 +155,15 @@ impl Clustered {
     /// # Errors
     /// There is no Gateway of ours, it is faulty, or what all come to together cannot be taken.
     pub(crate) fn load(&self, sources: &dyn Sources, trial: &Trial<'_>) -> Result<Loaded, Faults> {
-        let Live { loaded, report } = self.live(&self.cluster.view(), sources, Some(trial))?;
+        let view = self.cluster.view();
+        if let Some(lacks) = lacks(&view) {
+            return Err(untaken(&lacks));
+        }
+        let Live { loaded, report } = self.live(&view, sources, Some(trial))?;
         // What is wanted by now may be more than was known before.
-        let _is_unknown = self.cluster.want(names(&report));
+        if self.cluster.want(names(&report)) {
+            return Err(untaken("what they name is not known yet"));
+        }
         *locked(&self.loaded) = Some(report.print);
         *locked(&self.report) = report;
         loaded
@@ -221,20 +230,8 @@ impl Clustered {
             tracing::debug!(unknown, "not all objects are known yet");
             return Look::Unknown;
         }
-        // What is not seen may be what keeps somebody out.
-        for (query, why) in &view.refused {
-            tracing::error!(
-                query,
-                why,
-                "objects are not taken before all of this kind can be read"
-            );
-        }
-        if view.is_full {
-            tracing::error!(
-                "objects are not taken, since there are more than the gate keeps: let it watch fewer namespaces, and start it again"
-            );
-        }
-        if view.is_full || !view.refused.is_empty() {
+        if let Some(lacks) = lacks(&view) {
+            tracing::error!("objects are not taken: {lacks}");
             return Look::Unknown;
         }
         // A file that cannot be read has its fault when it is loaded.
@@ -304,6 +301,48 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What is not seen of the cluster, which may be what keeps somebody out: nothing is taken before it is.
+fn lacks(view: &View) -> Option<String> {
+    let mut lacks = Vec::new();
+    if !view.unknown.is_empty() {
+        let unknown = view.unknown.join(", ");
+        lacks.push(format!("not all is known yet of {unknown}"));
+    }
+    for (query, why) in &view.refused {
+        lacks.push(format!(
+            "not before all of this kind can be read: {query}: {why}"
+        ));
+    }
+    if view.is_full {
+        let says =
+            "there are more than the gate keeps: let it watch fewer namespaces, and start it again";
+        lacks.push(says.to_owned());
+    }
+    (!lacks.is_empty()).then(|| lacks.join("; "))
+}
+
+/// Objects cannot be taken now.
+fn untaken(why: &str) -> Faults {
+    let says = format!("the cluster's objects are not taken: {why}");
+    faults(Path::new(PLACE), says, Vec::new())
+}
+
+fn faults(file: &Path, says: String, watched: Vec<PathBuf>) -> Faults {
+    Faults {
+        file: file.to_owned(),
+        faults: vec![Fault {
+            file: None,
+            path: String::new(),
+            line: None,
+            says,
+            hint: String::new(),
+        }],
+        warnings: Vec::new(),
+        watched,
+        key_files: Vec::new(),
+    }
+}
+
 fn names(report: &Report) -> Vec<[String; 3]> {
     let wanted = report.wanted.iter().cloned();
     wanted
@@ -324,17 +363,36 @@ fn text(file: &Path, sources: &dyn Sources) -> Result<String, Faults> {
         .map_err(|error| error.to_string());
     let read =
         read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()));
-    read.map_err(|why| Faults {
-        file: file.to_owned(),
-        faults: vec![Fault {
-            file: None,
-            path: String::new(),
-            line: None,
-            says: format!("cannot read the file: {why}"),
-            hint: String::new(),
-        }],
-        warnings: Vec::new(),
-        watched: vec![file.to_owned()],
-        key_files: Vec::new(),
+    read.map_err(|why| {
+        let says = format!("cannot read the file: {why}");
+        faults(file, says, vec![file.to_owned()])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which views of a cluster are taken.
+
+    use super::{View, lacks};
+
+    #[test]
+    fn a_view_in_which_something_may_be_missing_is_not_taken() {
+        let view = || View {
+            objects: Vec::new(),
+            unknown: Vec::new(),
+            unread: Vec::new(),
+            refused: Vec::new(),
+            is_full: false,
+        };
+        assert_eq!(lacks(&view()), None);
+        let mut full = view();
+        full.is_full = true;
+        assert!(lacks(&full).is_some_and(|says| says.contains("more than the gate keeps")));
+        let mut refused = view();
+        refused.refused = vec![("SecurityPolicies".into(), "forbidden".into())];
+        assert!(lacks(&refused).is_some_and(|says| says.contains("forbidden")));
+        let mut unknown = view();
+        unknown.unknown = vec!["Services".into()];
+        assert!(lacks(&unknown).is_some_and(|says| says.contains("Services")));
+    }
 }

@@ -19,6 +19,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(crate) async fn first(cluster: Arc<Clustered>, own: Option<&Path>) -> (Loaded, Origin) {
     let mut told = String::new();
     loop {
+        let mut is_failed = false;
         let known = Arc::clone(&cluster);
         let look = tokio::task::spawn_blocking(move || known.look()).await;
         if look.is_ok_and(|look| look != Look::Unknown) {
@@ -27,6 +28,7 @@ pub(crate) async fn first(cluster: Arc<Clustered>, own: Option<&Path>) -> (Loade
             match tokio::task::spawn_blocking(read).await {
                 Ok(Ok(read)) => return read,
                 Ok(Err(faults)) => {
+                    is_failed = true;
                     let says = faults.to_string();
                     cluster.tell(Some(&says));
                     if says != told {
@@ -39,7 +41,11 @@ pub(crate) async fn first(cluster: Arc<Clustered>, own: Option<&Path>) -> (Loade
                 Err(error) => tracing::error!(%error, "objects cannot be read"),
             }
         }
-        cluster.changed().await;
+        tokio::select! {
+            () = cluster.changed() => {}
+            // A file of ours may be what is wrong, or one that it names, and is mended without a change of objects.
+            () = tokio::time::sleep(AGAIN), if is_failed => {}
+        }
     }
 }
 

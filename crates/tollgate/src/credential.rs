@@ -21,19 +21,19 @@ use policy::credential::UpstreamAuth;
 use policy::snapshot::Snapshot;
 
 use crate::seldom::Seldom;
-use crate::services::{Maker, Moment, Services};
+use crate::services::{Made, Maker, Moment, Services};
 use crate::trust::trust;
 
 /// How long a call waits for a credential: less than policy does.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
 
-/// Puts what makes each credential into its place.
+/// Puts what makes each credential into its place, and gives all of them: the next configuration keeps those of the one in force.
 pub(crate) fn complete(
     snapshot: &mut Snapshot,
     written: &[UpstreamCredential],
     moment: Moment<'_>,
-) -> Result<(), String> {
-    let mut makers: Vec<(MadeCredential, Arc<dyn Maker>)> = Vec::new();
+) -> Result<Vec<Made>, String> {
+    let mut makers: Vec<Made> = Vec::new();
     for UpstreamCredential {
         endpoint,
         place,
@@ -60,10 +60,7 @@ pub(crate) fn complete(
             endpoint.auth = UpstreamAuth::Minted(maker);
         }
     }
-    if let Some(services) = moment.services() {
-        services.makers.replace(makers);
-    }
-    Ok(())
+    Ok(makers)
 }
 
 /// What makes a credential; without services it is only seen that it could be made.

@@ -136,18 +136,19 @@ impl ResponseStore for Responses {
         let now = (self.now)();
         let mut kept = self.locked();
         kept.make_room(now);
-        let mut chain = Vec::new();
+        let mut ids: Vec<Arc<str>> = Vec::new();
         let mut next: Option<Arc<str>> = Some(id.into());
         while let Some(id) = next {
-            if chain.len() == CHAIN_MAX {
+            if ids.len() == CHAIN_MAX {
                 return None;
             }
-            let response = kept.used(&(of.clone(), id), now)?;
-            next = response.previous.clone();
-            chain.push(response);
+            let entry = kept.entries.get(&(of.clone(), Arc::clone(&id)))?;
+            next = entry.response.previous.clone();
+            ids.push(id);
         }
-        chain.reverse();
-        Some(chain)
+        // The newest is used last: the next call names it.
+        let chain = ids.into_iter().rev();
+        chain.map(|id| kept.used(&(of.clone(), id), now)).collect()
     }
 
     fn remove(&self, of: &Principal, id: &str) -> bool {

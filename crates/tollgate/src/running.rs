@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use admin::People;
-use config::{EditorServers, Faults, Loaded, Sources};
+use config::{EditorServers, Faults, KeptResponses, Loaded, Sources};
 use control::Beside;
 use counting::{Counters, TokenizerCache};
 use ledger::LedgerService;
@@ -43,8 +43,9 @@ use crate::manifests;
 use crate::marks::{Marks, Reloaded};
 use crate::needs;
 use crate::pool::{self, Pool};
-use crate::services::{Moment, Services};
+use crate::services::{Made, Moment, Services};
 use crate::stdio;
+use crate::trust::{self, Untrusted};
 use crate::watched::Asked;
 use crate::world::{Files, Keeping, Kept, World};
 
@@ -172,6 +173,18 @@ pub(crate) struct Current {
     _watched_engines: Arc<[Arc<Asked>]>,
     /// Issuers whose keys are used.
     issuers: Arc<[String]>,
+    /// What makes credentials.
+    makers: Arc<[Made]>,
+    /// Bounds of responses that are kept.
+    kept_responses: Option<KeptResponses>,
+}
+
+impl Current {
+    /// What outlives a configuration is as this one has it from now on. Only one that is published says so.
+    pub(crate) fn put_in_force(&self, services: &Services) {
+        services.makers.replace(Arc::clone(&self.makers));
+        services.responses.bound(self.kept_responses);
+    }
 }
 
 /// Loads from a file, or from the environment when there is none.
@@ -203,6 +216,7 @@ fn acceptor(written: &config::Tls) -> Result<Arc<tls::ServerConfig>, String> {
 }
 
 /// Makes what workers need of a loaded configuration; `revision` gives its snapshot the levels that it begins with.
+/// What the process keeps from one to the next stays as it is.
 pub(crate) fn publication(
     mut loaded: Loaded,
     revision: impl FnOnce(Snapshot) -> Revision,
@@ -235,9 +249,8 @@ pub(crate) fn publication(
     let tls = loaded.host.tls.as_ref();
     let acceptor = tls.map(acceptor).transpose()?;
     let acceptors = listeners::acceptors(&loaded.host.listeners)?;
-    // Last, since it says which makers are kept.
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
-    credential::complete(&mut loaded.snapshot, &made, moment)?;
+    let makers = credential::complete(&mut loaded.snapshot, &made, moment)?;
     let described = std::mem::take(&mut loaded.host.tool_descriptions);
     let asking = match moment.services().filter(|_| !described.is_empty()) {
         Some(services) => Some(Asking {
@@ -252,7 +265,6 @@ pub(crate) fn publication(
     let commands = std::mem::take(&mut loaded.host.tool_commands);
     if let Some(services) = moment.services() {
         loaded.snapshot.prompt_counter = Some(Arc::clone(&services.prompts) as _);
-        services.responses.bound(loaded.host.responses);
         let responses = || Arc::clone(&services.responses) as _;
         loaded.snapshot.responses = loaded.host.responses.map(|_| responses());
         stdio::complete(&mut loaded.snapshot, &commands, &services.bridges)?;
@@ -275,6 +287,8 @@ pub(crate) fn publication(
         engines: Arc::new(engines),
         _watched_engines: watched_engines.into(),
         issuers: issuers.into(),
+        makers: makers.into(),
+        kept_responses: loaded.host.responses,
     };
     Ok((
         RuntimeConfig {
@@ -315,21 +329,17 @@ fn connectors(loaded: &Loaded, sources: &dyn Sources) -> Result<Connectors, Stri
         if connectors.contains_key(&key) {
             continue;
         }
-        let bundle = (!origin.ca_file.is_empty())
-            .then(|| sources.read(Path::new(&origin.ca_file), config::FILE_BYTES_MAX))
-            .transpose()
-            .map_err(|error| format!("{}: {error}", origin.ca_file))?;
-        let mut shown = loaded.host.client_certificates.iter();
-        let shown = shown.find(|of| of.digest == origin.certificate);
-        let identity = shown.map(|of| (&*of.certificate_pem, of.key_pem.expose()));
-        let connector = tls::client(bundle.as_deref(), identity).map_err(|fault| {
-            let whose = match shown {
-                Some(of) => of.place.clone(),
-                None if origin.ca_file.is_empty() => "system roots".to_owned(),
-                None => {
+        let connector = trust::of_origin(origin, &loaded.host, sources).map_err(|untrusted| {
+            let (whose, fault) = match untrusted {
+                Untrusted::Unread(fault) => return fault,
+                Untrusted::Unusable(Some(place), fault) => (place, fault),
+                Untrusted::Unusable(None, fault) if origin.ca_file.is_empty() => {
+                    ("system roots".to_owned(), fault)
+                }
+                Untrusted::Unusable(None, fault) => {
                     let backend = loaded.snapshot.backend(endpoint.backend);
                     let name = backend.map_or("", |backend| &backend.name);
-                    format!("backends.{name}.ca: {}", origin.ca_file)
+                    (format!("backends.{name}.ca: {}", origin.ca_file), fault)
                 }
             };
             format!("{whose}: {fault}")
@@ -429,6 +439,7 @@ impl Running {
 
     /// Gives workers a configuration, and forgets what only the one before needed.
     fn publish(&self, publication: &RuntimeConfig, current: Current) {
+        current.put_in_force(&self.services);
         self.gate.publish(publication);
         self.services.keep_only_issuers(&current.issuers);
         if let Some(calibrator) = &self.outlets.calibrator {
@@ -577,3 +588,6 @@ impl Running {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -203,6 +203,7 @@ pub(crate) fn start_with(
     let services = Services::default();
     let moment = Moment::Start(&services);
     let (counters, publication, current) = made(loaded, &cache, seeded, sources, moment)?;
+    current.put_in_force(&services);
     cache.put(counters);
     let admin_listener = bind(admin, "admin", listening.admin)?;
     let ledger = ledger.as_ref().map(ledger_log::open).transpose()?;

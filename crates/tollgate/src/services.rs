@@ -231,9 +231,12 @@ impl Services {
     }
 }
 
-/// What makes credentials now, and of what.
+/// What a credential is made of, and what makes it.
+pub(crate) type Made = (MadeCredential, Arc<dyn Maker>);
+
+/// What makes the credentials of the configuration in force.
 #[derive(Debug, Default)]
-pub(crate) struct Makers(Mutex<Vec<(MadeCredential, Arc<dyn Maker>)>>);
+pub(crate) struct Makers(Mutex<Arc<[Made]>>);
 
 impl Makers {
     pub(crate) fn kept(&self, made: &MadeCredential) -> Option<Arc<dyn Maker>> {
@@ -242,7 +245,7 @@ impl Makers {
         found.map(|(_, maker)| Arc::clone(maker))
     }
 
-    pub(crate) fn replace(&self, makers: Vec<(MadeCredential, Arc<dyn Maker>)>) {
+    pub(crate) fn replace(&self, makers: Arc<[Made]>) {
         *locked(&self.0) = makers;
     }
 

@@ -148,7 +148,45 @@ struct Outcome {
     replay: Loop,
     measures: Vec<Measure>,
     t2: Option<Saturation>,
-    verdict: &'static str,
+    verdict: Verdict,
+}
+
+/// What is said of both loops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    Equal,
+    Different,
+    /// Nothing was found different, and neither ramp came to T2: what saturates was not compared.
+    T2NotFound,
+}
+
+impl Verdict {
+    fn of(are_equal: bool, t2: Option<&Saturation>) -> Self {
+        match t2.map(|t2| t2.is_equal) {
+            _ if !are_equal => Self::Different,
+            None | Some(Some(true)) => Self::Equal,
+            Some(Some(false)) => Self::Different,
+            Some(None) => Self::T2NotFound,
+        }
+    }
+
+    /// With which the process ends.
+    pub(crate) const fn exit_code(self) -> u8 {
+        match self {
+            Self::Equal => 0,
+            Self::Different => 1,
+            Self::T2NotFound => 3,
+        }
+    }
+
+    const fn shown(self) -> &'static str {
+        match self {
+            Self::Equal => "EQUAL",
+            Self::Different => "DIFFERENT",
+            Self::T2NotFound => "T2 NOT FOUND, all else equal",
+        }
+    }
 }
 
 /// What one loop cost its client.
@@ -174,8 +212,8 @@ struct Saturation {
     live: Option<u32>,
     replay: Option<u32>,
     step: u32,
-    /// Whether they are a step apart at most.
-    is_equal: bool,
+    /// Whether they are a step apart at most; nobody knows where neither was found.
+    is_equal: Option<bool>,
     live_steps: Vec<Step>,
     replay_steps: Vec<Step>,
 }
@@ -187,8 +225,8 @@ struct Step {
     says: String,
 }
 
-/// Runs both, and tells; false where they are not equal.
-pub(crate) fn agents(options: &Agents) -> Result<bool, AgentsError> {
+/// Runs both, and tells.
+pub(crate) fn agents(options: &Agents) -> Result<Verdict, AgentsError> {
     let _interrupt = Interrupt::heed()?;
     let bench = Bench::new(options)?;
     let (live, seen) = bench.live()?;
@@ -201,9 +239,8 @@ pub(crate) fn agents(options: &Agents) -> Result<bool, AgentsError> {
     let (replayed, cpu) = bench.replay()?;
     let (measures, sessions) = compare::compare(&live, &replayed, options.seed);
     let t2 = (!options.no_ramp).then(|| bench.saturation()).transpose()?;
-    let is_equal = sessions > 0
-        && measures.iter().all(|measure| measure.is_equal)
-        && t2.as_ref().is_none_or(|t2| t2.is_equal);
+    let are_equal = sessions > 0 && measures.iter().all(|measure| measure.is_equal);
+    let verdict = Verdict::of(are_equal, t2.as_ref());
     let outcome = Outcome {
         schema: "tollgate.agents/1",
         tool: format!("prove {}", env!("CARGO_PKG_VERSION")),
@@ -219,10 +256,10 @@ pub(crate) fn agents(options: &Agents) -> Result<bool, AgentsError> {
         replay: Loop::of(&replayed, cpu),
         measures,
         t2,
-        verdict: if is_equal { "equal" } else { "different" },
+        verdict,
     };
     bench.tell(&outcome)?;
-    Ok(is_equal)
+    Ok(verdict)
 }
 
 struct Bench<'a> {
@@ -305,7 +342,7 @@ impl<'a> Bench<'a> {
             most,
             once,
             // In an order of its own.
-            seed: self.options.seed + 1,
+            seed: self.options.seed.wrapping_add(1),
             file: self.place(if once {
                 "replay.parquet"
             } else {
@@ -322,7 +359,8 @@ impl<'a> Bench<'a> {
 
     /// The seed of the replay's engine.
     const fn answers_of_replay(&self) -> u64 {
-        self.options.seed + if self.options.other_answers { 1 } else { 0 }
+        let other = if self.options.other_answers { 1 } else { 0 };
+        self.options.seed.wrapping_add(other)
     }
 
     fn live(&self) -> Result<(Vec<Row>, live::Seen), AgentsError> {
@@ -458,9 +496,9 @@ impl Saturation {
             steps.collect()
         };
         let is_equal = match (live.t2_users, replay.t2_users) {
-            (Some(one), Some(other)) => one.abs_diff(other) <= step,
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
+            (Some(one), Some(other)) => Some(one.abs_diff(other) <= step),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => Some(false),
         };
         Self {
             live: live.t2_users,
@@ -470,5 +508,30 @@ impl Saturation {
             live_steps: steps(live),
             replay_steps: steps(replay),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is said of two loops.
+
+    use super::{Saturation, Verdict};
+
+    #[test]
+    fn ramps_that_never_come_to_t2_say_nothing_of_it() {
+        let said = |are_equal, t2: Option<Option<bool>>| {
+            let t2 = t2.map(|is_equal| Saturation {
+                live: None,
+                replay: None,
+                step: 4,
+                is_equal,
+                live_steps: Vec::new(),
+                replay_steps: Vec::new(),
+            });
+            Verdict::of(are_equal, t2.as_ref()).exit_code()
+        };
+        assert_eq!((said(true, None), said(true, Some(Some(true)))), (0, 0));
+        assert_eq!((said(true, Some(Some(false))), said(false, None)), (1, 1));
+        assert_eq!((said(true, Some(None)), said(false, Some(None))), (3, 1));
     }
 }

@@ -192,8 +192,7 @@ fn main() -> ExitCode {
             Err(error) => refuse(&error),
         },
         Command::Agents(options) => match agents::agents(&options) {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::from(1),
+            Ok(verdict) => ExitCode::from(verdict.exit_code()),
             Err(error) => refuse(&error),
         },
         Command::AgentX(options) => match agentx::agentx(&options) {

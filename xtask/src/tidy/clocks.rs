@@ -28,6 +28,9 @@ const CLOCKS: &[&str] = &[
     concat!("time::", "timeout("),
 ];
 
+/// The same by the names under which it is imported.
+const IMPORTED: &[&str] = &[concat!("sle", "ep("), concat!("time", "out(")];
+
 /// What stands in a file whose clock is virtual.
 const VIRTUAL: &[&str] = &["start_paused", "time::pause()"];
 
@@ -39,7 +42,7 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for file in tree.rust() {
         faults.extend(ignored(file));
-        let found = clocks(file);
+        let found = clocks(file, is_virtual(tree, file));
         let excepted = unneeded.iter().position(|path| *path == file.path);
         match excepted {
             Some(at) if !found.is_empty() => drop(unneeded.swap_remove(at)),
@@ -52,12 +55,22 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
+/// Whether the clock of a file's tests is virtual: it says so itself, or a module does that it is a part of.
+fn is_virtual(tree: &Tree, file: &File) -> bool {
+    let says = |file: &File| VIRTUAL.iter().any(|mark| file.text.contains(mark));
+    let directories = std::iter::successors(file.path.rsplit_once('/'), |(directory, _)| {
+        directory.rsplit_once('/')
+    });
+    let modules: Vec<String> = directories.map(|(of, _)| format!("{of}.rs")).collect();
+    let is_of = |of: &&File| modules.contains(&of.path);
+    says(file) || tree.rust().filter(is_of).any(says)
+}
+
 /// Lines of tests that read a clock.
-fn clocks(file: &File) -> Vec<Fault> {
+fn clocks(file: &File, is_virtual: bool) -> Vec<Fault> {
     if file.path.split('/').any(|part| part.starts_with(TIMING)) {
         return Vec::new();
     }
-    let is_virtual = VIRTUAL.iter().any(|mark| file.text.contains(mark));
     let lines = file.text.lines().enumerate();
     let tests = lines.skip_while(|(_, line)| !is_test_file(&file.path) && *line != "mod tests {");
     let mut faults = Vec::new();
@@ -72,7 +85,9 @@ fn clocks(file: &File) -> Vec<Fault> {
             continue;
         }
         let code = line.split("//").next().unwrap_or_default();
+        let imported = || IMPORTED.iter().find(|clock| calls(code, clock));
         let found = CLOCKS.iter().find(|clock| code.contains(*clock));
+        let found = found.or_else(imported);
         let of_tokio = is_virtual && !code.contains("std::") && !code.contains("thread::");
         if let Some(clock) = found.filter(|_| !of_tokio) {
             let says = format!(
@@ -82,6 +97,16 @@ fn clocks(file: &File) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// Whether a function of this name is called: by itself, and not as a method, by a path, or where it is declared.
+fn calls(code: &str, name: &str) -> bool {
+    let mut all = code.match_indices(name);
+    all.any(|(at, _)| {
+        let before = code.get(..at).unwrap_or_default();
+        let is_part = before.ends_with(|c: char| c.is_alphanumeric() || "_.:".contains(c));
+        !is_part && !before.ends_with("fn ")
+    })
 }
 
 /// The line that ends what begins here, where that is a function or module of the lane for time.
@@ -130,7 +155,9 @@ mod tests {
     }
 
     fn count(path: &str, text: &str) -> usize {
-        clocks(&file(path, text)).len()
+        let file = file(path, text);
+        let is_virtual = VIRTUAL.iter().any(|mark| text.contains(mark));
+        clocks(&file, is_virtual).len()
     }
 
     #[test]
@@ -148,6 +175,20 @@ mod tests {
             1
         );
         assert_eq!(count("crates/a/src/tests.rs", &format!("// {text}")), 0);
+    }
+
+    #[test]
+    fn canary_what_sleeps_is_found_by_the_name_that_it_is_imported_by() {
+        let of = |line: &str| count("a/tests.rs", &line.replace('@', IMPORTED[0]));
+        assert_eq!(of("    @PAUSE).await;\n"), 1);
+        assert_eq!(of("let waits = !@PAUSE);\n"), 1);
+        assert_eq!(of("worker.@PAUSE);\n"), 0);
+        assert_eq!(of("fn @time: Duration) {\n"), 0);
+        assert_eq!(of("over@PAUSE);\n"), 0);
+        assert_eq!(
+            of("#[tokio::test(start_paused = true)]\n@PAUSE).await;\n"),
+            0
+        );
     }
 
     #[test]

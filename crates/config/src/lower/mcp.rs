@@ -12,7 +12,7 @@ use std::time::Duration;
 use policy::address::is_allowed;
 use policy::exchange::MAX_GRANT_LIMITS;
 use policy::id::{BackendId, EndpointId, RouteId};
-use policy::mcp::{Changes, Glob, METADATA_PATH, McpRoute, OAuth, PATH, Selection, Server, Shows};
+use policy::mcp::{Glob, METADATA_PATH, McpRoute, OAuth, PATH, Selection, Server, Shows};
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
@@ -62,7 +62,7 @@ impl super::Lowering<'_> {
                 shows: shows(&server.tools, &server.prompts, &server.resources),
                 is_command: !server.command.is_absent(),
                 described: None,
-                changes: Changes::default(),
+                changes: Arc::default(),
             });
             match self.command(name, server, snapshot) {
                 Some(command) => {

@@ -145,6 +145,15 @@ fn lowered(objects: &[Value], running: Option<&str>) -> Live {
 }
 
 fn lowered_where(objects: &[Value], running: Option<&str>, reaches_machine: bool) -> Live {
+    lowered_by(objects, running, reaches_machine, &trial)
+}
+
+fn lowered_by(
+    objects: &[Value],
+    running: Option<&str>,
+    reaches_machine: bool,
+    trial: &Trial<'_>,
+) -> Live {
     let texts: Vec<(Id, String)> = objects.iter().map(|of| (id(of), of.to_string())).collect();
     let texts: Vec<(Id, &str)> = texts
         .iter()
@@ -159,7 +168,7 @@ fn lowered_where(objects: &[Value], running: Option<&str>, reaches_machine: bool
         unread: &none,
         bind: None,
         zone: None,
-        trial: Some(&trial),
+        trial: Some(trial),
         running,
     };
     live(&texts, &choice, &World)
@@ -783,3 +792,39 @@ fn each_kind_has_the_status_that_its_api_says() {
 }
 
 mod gateway_api;
+
+#[test]
+fn where_more_is_faulty_than_is_looked_for_nothing_is_taken() {
+    let of = |at: usize, name: &str| -> Value {
+        let text = base()[at].to_string().replace("first", name);
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let with = |count: usize| {
+        let mut objects = base();
+        for nth in 0..count {
+            let name = format!("bad{nth:02}");
+            objects.extend([route(&name, &name, &name), of(4, &name), of(6, &name)]);
+        }
+        objects
+    };
+    // One is told at a time.
+    let by = |count: usize| {
+        let told = std::cell::RefCell::new(BTreeSet::new());
+        let trial = |loaded: Loaded| {
+            let document = loaded.document.json();
+            let mut names = document["backends"].as_object().expect("backends").keys();
+            let mut told = told.borrow_mut();
+            match names.find(|name| name.starts_with("bad") && told.insert((*name).clone())) {
+                Some(name) => Err(format!("backends.{name}.url: it is of no use")),
+                None => Ok(()),
+            }
+        };
+        lowered_by(&with(count), None, true, &trial)
+    };
+    let ways = ways(&by(ROUNDS_MAX - 1));
+    assert_eq!(ways.get("m").map(String::as_str), Some("first"), "{ways:?}");
+    let many = by(ROUNDS_MAX);
+    let faults = many.loaded.expect_err("too many are faulty").to_string();
+    assert!(faults.contains("more than 64 times"), "{faults}");
+    assert!(faults.contains("it is of no use"), "{faults}");
+}

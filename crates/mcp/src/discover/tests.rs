@@ -1,6 +1,6 @@
 //! What servers without sessions say of themselves, and what the gate says of all.
 
-use super::{Found, Fresh, found, is_modern_error, own_params, told, without};
+use super::{Found, Fresh, found, own_params, told, without};
 use crate::handshake::{Abilities, Answered};
 use crate::version::Version;
 
@@ -28,12 +28,6 @@ fn a_server_speaks_what_it_says_that_it_speaks() {
     ] {
         assert_eq!(found(other.as_bytes()), Found::Legacy, "{other}");
     }
-    let error = |code: i32| {
-        format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"?"}}}}"#)
-    };
-    assert!(
-        is_modern_error(error(-32022).as_bytes()) && !is_modern_error(error(-32000).as_bytes())
-    );
 }
 
 #[test]

@@ -39,11 +39,12 @@ impl Exchange {
         let Some(of) = principal(&self.record, call.user.as_deref(), s) else {
             return Ok(None);
         };
-        match responses::made_whole(&**store, &of, body) {
+        let limit = s.bounds.body_bytes;
+        match responses::made_whole(&**store, &of, body, limit) {
             Found::Elsewhere => Ok(None),
             Found::Gone => Err(Refusal::ResponseGone),
+            Found::TooLarge => Err(Refusal::BodyTooLarge { limit }),
             Found::Whole(whole, continued) => {
-                let limit = s.bounds.body_bytes;
                 if whole.len() as u64 > limit {
                     return Err(Refusal::BodyTooLarge { limit });
                 }

@@ -33,7 +33,7 @@ pub(super) struct Placing {
     /// Its prompt, or as much of it as balancers look at.
     prompt: Prompt,
     at: Option<InFlight>,
-    /// What pickers are told of it, where there are any.
+    /// What pickers are told of it, where there are any, until it is answered.
     call: Option<Box<PickedCall>>,
     /// The backend whose picker was asked last.
     asked: Option<BackendId>,
@@ -215,7 +215,11 @@ impl Running<'_> {
     pub(super) fn served(&mut self, head: &ResponseHead, s: &Snapshot) {
         let endpoint = self.record.endpoint.and_then(|id| s.endpoint(id));
         let placing = self.call.placing.as_mut();
-        let served = placing.and_then(|placing| placing.served.take());
+        let served = placing.and_then(|placing| {
+            // No attempt follows: the host keeps the body no longer either.
+            placing.call = None;
+            placing.served.take()
+        });
         if let (Some((backend, served)), Some(endpoint)) = (served, endpoint)
             && endpoint.backend == backend
             && let Some(address) = address_of(endpoint)

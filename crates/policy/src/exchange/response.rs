@@ -314,7 +314,7 @@ impl Running<'_> {
         let Active { form, left, .. } = &mut *self.call;
         let left = left.as_deref_mut().ok_or(OUT_OF_ORDER)?;
         left.bytes += bytes;
-        let since = events.map(|events| events - left.forwarded_events.unwrap_or(0));
+        let since = events.map(|events| events.saturating_sub(left.forwarded_events.unwrap_or(0)));
         let tokens = since.unwrap_or(tokens_of(left.bytes));
         if let Some(bounds) = left.bounds
             && !is_over

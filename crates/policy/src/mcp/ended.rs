@@ -3,9 +3,10 @@
 //! Invariant: what is kept is bounded; past the bound the session that expires first is forgotten first.
 //! Not here: what a session is (`mcp`, the crate), its end at the servers, which holds for every gate (the host).
 
-use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use super::expiring::Expiring;
 
 /// Most sessions that are kept.
 const ENDED_MAX: usize = 65_536;
@@ -14,27 +15,29 @@ const ENDED_MAX: usize = 65_536;
 pub type Mark = [u8; 12];
 
 /// The sessions that were ended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Ended {
     /// How many there are: as long as there is none, which is so again once they would be over anyway, nobody waits for the rest.
     count: AtomicUsize,
-    kept: Mutex<Kept>,
+    kept: Mutex<Expiring<()>>,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    until: HashMap<Mark, u64>,
-    by_end: BTreeSet<(u64, Mark)>,
+impl Default for Ended {
+    fn default() -> Self {
+        Self {
+            count: AtomicUsize::new(0),
+            kept: Mutex::new(Expiring::new(ENDED_MAX, usize::MAX)),
+        }
+    }
 }
 
 impl Ended {
     /// A session was ended that would be good until then.
     pub fn end(&self, mark: Mark, until_unix_s: u64, unix_s: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.until.insert(mark, until_unix_s).is_none() {
-            kept.by_end.insert((until_unix_s, mark));
-        }
-        self.purge(&mut kept, unix_s);
+        kept.entry(mark, until_unix_s, unix_s, || ());
+        kept.purge(unix_s);
+        self.count.store(kept.len(), Ordering::Release);
     }
 
     /// Whether a session was; `mark` is asked for where any was.
@@ -45,20 +48,9 @@ impl Ended {
         // All workers wait for the lock, so that nothing is computed under it.
         let mark = mark();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        self.purge(&mut kept, unix_s);
-        kept.until.contains_key(&mark)
-    }
-
-    /// Forgets those that would be over by now anyway, and where there are too many the first to expire.
-    fn purge(&self, kept: &mut Kept, unix_s: u64) {
-        while let Some(&(until, first)) = kept.by_end.first() {
-            if until > unix_s && kept.until.len() <= ENDED_MAX {
-                break;
-            }
-            kept.by_end.remove(&(until, first));
-            kept.until.remove(&first);
-        }
-        self.count.store(kept.until.len(), Ordering::Release);
+        kept.purge(unix_s);
+        self.count.store(kept.len(), Ordering::Release);
+        kept.has(&mark)
     }
 }
 

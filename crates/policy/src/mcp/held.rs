@@ -1,134 +1,226 @@
 //! What clients with a session have said once, and servers without sessions are told each time: which log messages they want, which resources
 //! they listen to. A session's id is sealed when it begins and cannot hold what is said later.
 //!
-//! Invariant: what is kept is bounded; past the bound the session that expires first is forgotten first, and says it again.
+//! Invariant: what is kept is bounded, in sessions and in bytes, and none outlives its session; past a bound the session that expires first
+//! is forgotten first, and says it again.
 //! Not here: who may say what (the host), what of a session its id holds (`mcp`, the crate).
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::Mark;
+use super::expiring::Expiring;
 
 /// Most sessions of which something is kept.
 const SESSIONS_MAX: usize = 16_384;
 /// Most resources that one session listens to.
 const RESOURCES_MAX: usize = 256;
+/// The longest URI of one.
+pub const URI_BYTES_MAX: usize = 2 << 10;
+/// Most bytes of what all sessions listen to.
+const BYTES_MAX: usize = 64 << 20;
+/// What a resource takes beside its names.
+const OVERHEAD_BYTES: usize = 64;
 
 /// What is kept, of each session.
-#[derive(Debug, Default)]
-pub struct Held(Mutex<HashMap<Mark, OfSession>>);
+#[derive(Debug)]
+pub struct Held(Mutex<Sessions>);
+
+#[derive(Debug)]
+struct Sessions {
+    kept: Expiring<OfSession>,
+    /// Numbers of changes and of standing streams, none of which comes twice.
+    last_number: u64,
+}
 
 #[derive(Debug, Default)]
 struct OfSession {
-    until_unix_s: u64,
     level: Option<Box<str>>,
     /// Each server with its own URI.
     resources: BTreeSet<(Box<str>, Box<str>)>,
-    /// How often they changed.
-    changes: u64,
-    /// Whoever has its standing stream.
-    waker: Option<Waker>,
+    /// The number of their latest change.
+    change: u64,
+    /// Its standing streams, by number.
+    wakers: BTreeMap<u64, Waker>,
+}
+
+/// A session, as far as it matters here.
+#[derive(Debug, Clone, Copy)]
+pub struct OfClient {
+    /// What tells it from all others.
+    pub mark: Mark,
+    /// It is good until then.
+    pub until_unix_s: u64,
+    /// The time now.
+    pub unix_s: u64,
+}
+
+/// Why a session cannot listen to a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotHeld {
+    /// It listens to as many as it may.
+    TooMany,
+    /// Its URI is longer than [`URI_BYTES_MAX`].
+    TooLong,
+}
+
+/// Tells a standing stream of changes, until it is dropped.
+#[derive(Debug)]
+pub struct HeldChanges<'h> {
+    held: &'h Held,
+    of: OfClient,
+    /// The number of the stream.
+    number: u64,
+    seen: u64,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self(Mutex::new(Sessions {
+            kept: Expiring::new(SESSIONS_MAX, BYTES_MAX),
+            last_number: 0,
+        }))
+    }
+}
+
+impl Sessions {
+    fn of(&mut self, of: OfClient) -> &mut OfSession {
+        let new = OfSession::default;
+        self.kept.entry(of.mark, of.until_unix_s, of.unix_s, new)
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// What it listens to has changed; gives who is told.
+    fn changed(&mut self, mark: &Mark) -> BTreeMap<u64, Waker> {
+        let number = self.next_number();
+        let Some(session) = self.kept.get_mut(mark) else {
+            return BTreeMap::new();
+        };
+        session.change = number;
+        let wakers = std::mem::take(&mut session.wakers);
+        let sizes = session.resources.iter();
+        let sizes = sizes.map(|(server, uri)| server.len() + uri.len() + OVERHEAD_BYTES);
+        let bytes = sizes.sum();
+        self.kept.count(mark, bytes);
+        wakers
+    }
 }
 
 impl Held {
-    fn of<T>(&self, mark: Mark, until_unix_s: u64, said: impl FnOnce(&mut OfSession) -> T) -> T {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sessions.len() >= SESSIONS_MAX && !sessions.contains_key(&mark) {
-            let first = sessions
-                .iter()
-                .min_by_key(|(mark, of)| (of.until_unix_s, **mark));
-            let first = first.map(|(mark, _)| *mark);
-            first.and_then(|first| sessions.remove(&first));
-        }
-        let of = sessions.entry(mark).or_default();
-        of.until_unix_s = until_unix_s;
-        said(of)
+    fn locked(&self) -> MutexGuard<'_, Sessions> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client of a session wants log messages of this level and worse.
-    pub fn set_level(&self, mark: Mark, until_unix_s: u64, level: &str) {
-        self.of(mark, until_unix_s, |of| of.level = Some(level.into()));
+    pub fn set_level(&self, of: OfClient, level: &str) {
+        self.locked().of(of).level = Some(level.into());
     }
 
     /// What it wants.
     #[must_use]
     pub fn level(&self, mark: &Mark) -> Option<Box<str>> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.get(mark)?.level.clone()
+        self.locked().kept.get(mark)?.level.clone()
     }
 
-    /// It listens to a server's resource; false where it listens to as many as it may.
-    pub fn subscribe(&self, mark: Mark, until_unix_s: u64, server: &str, uri: &str) -> bool {
-        self.changed(mark, until_unix_s, |resources| {
-            let resource = (server.into(), uri.into());
-            if resources.len() >= RESOURCES_MAX && !resources.contains(&resource) {
-                return None;
-            }
-            Some(resources.insert(resource))
-        })
+    /// It listens to a server's resource.
+    ///
+    /// # Errors
+    /// It cannot, since it listens to as many as it may, or the URI is too long.
+    pub fn subscribe(&self, of: OfClient, server: &str, uri: &str) -> Result<(), NotHeld> {
+        if uri.len() > URI_BYTES_MAX {
+            return Err(NotHeld::TooLong);
+        }
+        let resource: (Box<str>, Box<str>) = (server.into(), uri.into());
+        let mut sessions = self.locked();
+        let resources = &mut sessions.of(of).resources;
+        if resources.contains(&resource) {
+            return Ok(());
+        }
+        if resources.len() >= RESOURCES_MAX {
+            return Err(NotHeld::TooMany);
+        }
+        resources.insert(resource);
+        let wakers = sessions.changed(&of.mark);
+        drop(sessions);
+        wakers.into_values().for_each(Waker::wake);
+        Ok(())
     }
 
     /// It does so no more.
-    pub fn unsubscribe(&self, mark: Mark, until_unix_s: u64, server: &str, uri: &str) {
-        self.changed(mark, until_unix_s, |resources| {
-            Some(resources.remove(&(server.into(), uri.into())))
-        });
-    }
-
-    /// `change` says whether anything changed, and nothing where it may not.
-    fn changed(
-        &self,
-        mark: Mark,
-        until_unix_s: u64,
-        change: impl FnOnce(&mut BTreeSet<(Box<str>, Box<str>)>) -> Option<bool>,
-    ) -> bool {
-        let (is_taken, waker) = self.of(mark, until_unix_s, |of| {
-            let changed = change(&mut of.resources);
-            let is_other = changed == Some(true);
-            of.changes += u64::from(is_other);
-            (changed.is_some(), of.waker.take_if(|_| is_other))
-        });
-        if let Some(waker) = waker {
-            waker.wake();
+    pub fn unsubscribe(&self, mark: &Mark, server: &str, uri: &str) {
+        let resource: (Box<str>, Box<str>) = (server.into(), uri.into());
+        let mut sessions = self.locked();
+        let session = sessions.kept.get_mut(mark);
+        if session.is_some_and(|session| session.resources.remove(&resource)) {
+            let wakers = sessions.changed(mark);
+            drop(sessions);
+            wakers.into_values().for_each(Waker::wake);
         }
-        is_taken
     }
 
     /// What it listens to at a server.
     #[must_use]
     pub fn resources(&self, mark: &Mark, server: &str) -> Vec<String> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let resources = sessions.get(mark).map(|of| &of.resources);
+        let sessions = self.locked();
+        let resources = sessions.kept.get(mark).map(|of| &of.resources);
         let resources = resources.into_iter().flatten();
         let its = resources.filter(|(of, _)| **of == *server);
         its.map(|(_, uri)| uri.to_string()).collect()
     }
 
-    /// Ready once that has changed more often than so many times, with how often. One waits for each session: who has its standing stream.
-    pub fn poll_change(&self, mark: Mark, seen: u64, cx: &mut Context<'_>) -> Poll<u64> {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = sessions.len() < SESSIONS_MAX;
-        let of = match sessions.get_mut(&mark) {
-            Some(of) => of,
-            None if room => sessions.entry(mark).or_default(),
-            None => return Poll::Pending,
-        };
-        if of.changes > seen {
-            return Poll::Ready(of.changes);
-        }
-        of.waker = Some(cx.waker().clone());
-        Poll::Pending
+    /// The session has ended.
+    pub fn forget(&self, mark: &Mark) {
+        self.locked().kept.forget(mark);
     }
 
-    /// Nobody waits any more: a session that has said nothing is forgotten.
-    pub fn done(&self, mark: &Mark) {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(of) = sessions.get_mut(mark) {
-            of.waker = None;
-            if of.level.is_none() && of.resources.is_empty() {
-                sessions.remove(mark);
-            }
+    /// Tells a standing stream of what changes from now on.
+    #[must_use]
+    pub fn changes(&self, of: OfClient) -> HeldChanges<'_> {
+        let mut sessions = self.locked();
+        let number = sessions.next_number();
+        let seen = sessions.kept.get(&of.mark).map_or(0, |of| of.change);
+        HeldChanges {
+            held: self,
+            of,
+            number,
+            seen,
+        }
+    }
+}
+
+impl HeldChanges<'_> {
+    /// Ready once what the session listens to has changed since this was last so, or since it was made.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut sessions = self.held.locked();
+        let session = sessions.of(self.of);
+        if session.change != self.seen {
+            self.seen = session.change;
+            return Poll::Ready(());
+        }
+        let waker = session.wakers.entry(self.number);
+        waker
+            .and_modify(|waker| waker.clone_from(cx.waker()))
+            .or_insert_with(|| cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+/// A session that has said nothing is forgotten when nobody waits any more.
+impl Drop for HeldChanges<'_> {
+    fn drop(&mut self) {
+        let mut sessions = self.held.locked();
+        let Some(session) = sessions.kept.get_mut(&self.of.mark) else {
+            return;
+        };
+        session.wakers.remove(&self.number);
+        let is_silent = session.level.is_none() && session.resources.is_empty();
+        if is_silent && session.wakers.is_empty() {
+            sessions.kept.forget(&self.of.mark);
         }
     }
 }
@@ -137,63 +229,145 @@ impl Held {
 mod tests {
     //! What is told again, and to whom.
 
-    use std::task::{Context, Poll, Waker};
+    use std::task::{Context, Waker};
 
-    use super::{Held, RESOURCES_MAX, SESSIONS_MAX};
+    use super::{
+        BYTES_MAX, Held, Mark, NotHeld, OfClient, RESOURCES_MAX, SESSIONS_MAX, URI_BYTES_MAX,
+    };
+
+    const fn of(mark: Mark, until_unix_s: u64) -> OfClient {
+        OfClient {
+            mark,
+            until_unix_s,
+            unix_s: 10,
+        }
+    }
+
+    fn mark(n: usize) -> Mark {
+        let mut mark = [0; 12];
+        mark[..8].copy_from_slice(&n.to_be_bytes());
+        mark
+    }
+
+    const ADA: OfClient = of([1; 12], 100);
+    const BEN: OfClient = of([2; 12], 100);
 
     #[test]
     fn what_a_client_says_once_is_known_until_it_says_otherwise() {
-        let (held, ada, ben) = (Held::default(), [1; 12], [2; 12]);
-        held.set_level(ada, 100, "warning");
+        let held = Held::default();
+        held.set_level(ADA, "warning");
         assert_eq!(
-            (held.level(&ada).as_deref(), held.level(&ben)),
+            (held.level(&ADA.mark).as_deref(), held.level(&BEN.mark)),
             (Some("warning"), None)
         );
-        assert!(held.subscribe(ada, 100, "one", "a:b") && held.subscribe(ada, 100, "two", "a:c"));
-        assert_eq!(held.resources(&ada, "one"), ["a:b"]);
-        assert!(held.resources(&ben, "one").is_empty());
-        held.unsubscribe(ada, 100, "one", "a:b");
-        assert!(held.resources(&ada, "one").is_empty());
+        assert_eq!(held.subscribe(ADA, "one", "a:b"), Ok(()));
+        assert_eq!(held.subscribe(ADA, "two", "a:c"), Ok(()));
+        assert_eq!(held.resources(&ADA.mark, "one"), ["a:b"]);
+        assert!(held.resources(&BEN.mark, "one").is_empty());
+        held.unsubscribe(&ADA.mark, "one", "a:b");
+        assert!(held.resources(&ADA.mark, "one").is_empty());
         for n in 1..RESOURCES_MAX {
-            assert!(held.subscribe(ada, 100, "one", &n.to_string()));
+            assert_eq!(held.subscribe(ADA, "one", &n.to_string()), Ok(()));
         }
-        assert!(!held.subscribe(ada, 100, "one", "more") && held.subscribe(ada, 100, "one", "1"));
+        assert_eq!(held.subscribe(ADA, "one", "more"), Err(NotHeld::TooMany));
+        assert_eq!(held.subscribe(ADA, "one", "1"), Ok(()));
+        held.forget(&ADA.mark);
+        assert!(held.level(&ADA.mark).is_none() && held.resources(&ADA.mark, "one").is_empty());
     }
 
     #[test]
-    fn whoever_has_the_standing_stream_hears_of_each_change() {
-        let (held, ada) = (Held::default(), [1; 12]);
-        let mut cx = Context::from_waker(Waker::noop());
-        assert!(held.poll_change(ada, 0, &mut cx).is_pending());
-        held.subscribe(ada, 100, "one", "a:b");
-        assert_eq!(held.poll_change(ada, 0, &mut cx), Poll::Ready(1));
-        assert!(held.poll_change(ada, 1, &mut cx).is_pending());
-        held.subscribe(ada, 100, "one", "a:b");
-        assert!(
-            held.poll_change(ada, 1, &mut cx).is_pending(),
-            "it is the same"
-        );
-        held.unsubscribe(ada, 100, "one", "a:b");
-        assert_eq!(held.poll_change(ada, 1, &mut cx), Poll::Ready(2));
-        held.done(&ada);
-        assert!(
-            held.poll_change(ada, 0, &mut cx).is_pending(),
-            "nothing is kept of it"
-        );
-    }
-
-    #[test]
-    fn past_the_bound_the_first_to_expire_is_forgotten() {
+    fn each_standing_stream_hears_of_each_change() {
         let held = Held::default();
-        let mark = |n: usize| {
-            let mut mark = [0; 12];
-            mark[..8].copy_from_slice(&n.to_be_bytes());
-            mark
-        };
-        for n in 0..=SESSIONS_MAX {
-            held.set_level(mark(n), 1000 + n as u64, "info");
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!(held.subscribe(ADA, "one", "a:a"), Ok(()));
+        let (mut one, mut other) = (held.changes(ADA), held.changes(ADA));
+        let mut told = |one: &mut super::HeldChanges<'_>| one.poll(&mut cx).is_ready();
+        assert!(!told(&mut one) && !told(&mut other), "it was so before");
+        let _taken = held.subscribe(ADA, "one", "a:b");
+        assert!(told(&mut one) && !told(&mut one));
+        let _taken = held.subscribe(ADA, "one", "a:b");
+        assert!(!told(&mut one), "it is the same");
+        held.unsubscribe(&ADA.mark, "one", "a:b");
+        assert!(told(&mut one) && told(&mut other) && !told(&mut other));
+        drop(one);
+        // What the other waits for is still heard.
+        assert!(
+            held.locked()
+                .kept
+                .get(&ADA.mark)
+                .is_some_and(|of| of.wakers.len() == 1)
+        );
+        held.unsubscribe(&ADA.mark, "one", "a:a");
+        assert!(told(&mut other));
+        drop(other);
+        assert!(!held.locked().kept.has(&ADA.mark), "nothing is kept of it");
+    }
+
+    #[test]
+    fn a_stream_whose_session_was_forgotten_hears_of_what_it_says_again() {
+        let held = Held::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut changes = held.changes(ADA);
+        for _ in 0..3 {
+            let _taken = held.subscribe(ADA, "one", "a:b");
+            assert!(changes.poll(&mut cx).is_ready());
+            held.forget(&ADA.mark);
+            let _taken = held.subscribe(ADA, "one", "a:c");
+            assert!(changes.poll(&mut cx).is_ready());
+            held.forget(&ADA.mark);
         }
-        assert!(held.level(&mark(0)).is_none() && held.level(&mark(1)).is_some());
-        assert!(held.level(&mark(SESSIONS_MAX)).is_some());
+    }
+
+    #[test]
+    fn what_has_expired_goes_and_past_the_bound_the_first_to_expire() {
+        let held = Held::default();
+        for n in 0..SESSIONS_MAX {
+            held.set_level(of(mark(n), 1000 + n as u64), "info");
+        }
+        let later = OfClient {
+            unix_s: 1001,
+            ..of(mark(SESSIONS_MAX), 5000)
+        };
+        held.set_level(later, "info");
+        let has = |n| held.level(&mark(n)).is_some();
+        assert!(!has(0) && !has(1) && has(2) && has(SESSIONS_MAX));
+        held.set_level(of(mark(SESSIONS_MAX + 1), 20_000), "info");
+        assert!(has(2), "what had expired left room");
+        held.set_level(of(mark(SESSIONS_MAX + 2), 20_000), "info");
+        assert!(!has(2) && has(3) && has(SESSIONS_MAX + 2));
+    }
+
+    #[test]
+    fn what_sessions_listen_to_has_a_bound_in_bytes() {
+        let held = Held::default();
+        let long = "x".repeat(URI_BYTES_MAX - 8);
+        assert_eq!(
+            held.subscribe(ADA, "one", &long.repeat(2)),
+            Err(NotHeld::TooLong)
+        );
+        let sessions = 2 * BYTES_MAX / (RESOURCES_MAX * URI_BYTES_MAX);
+        for n in 0..sessions {
+            for uri in 0..RESOURCES_MAX {
+                let of = of(mark(n), 1000 + n as u64);
+                assert_eq!(
+                    held.subscribe(of, "one", &format!("{uri:08}{long}")),
+                    Ok(())
+                );
+            }
+        }
+        let kept: usize = (0..sessions)
+            .map(|n| {
+                held.resources(&mark(n), "one")
+                    .iter()
+                    .map(String::len)
+                    .sum::<usize>()
+            })
+            .sum();
+        assert!(kept <= BYTES_MAX, "{kept} bytes are kept");
+        assert!(held.resources(&mark(0), "one").is_empty());
+        assert_eq!(
+            held.resources(&mark(sessions - 1), "one").len(),
+            RESOURCES_MAX
+        );
     }
 }

@@ -3,12 +3,12 @@
 //! Invariant: what is kept is bounded, and none of it is needed: what was forgotten is opened again with the next request.
 //! Not here: what is kept of a session (`mcp`, the crate), opening it (the host).
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Mark;
+use super::expiring::Expiring;
 use crate::secret::Secret;
 
 /// Most sessions that are kept.
@@ -17,15 +17,23 @@ const KEPT_MAX: usize = 16_384;
 const IDLE_S: u64 = 30 * 60;
 
 /// The sessions, each by whose it is and where.
-#[derive(Default)]
 pub struct Kept {
-    open: Mutex<HashMap<Mark, Open>>,
+    open: Mutex<Expiring<Secret>>,
     requests: AtomicU64,
 }
 
-struct Open {
-    session: Secret,
-    used_unix_s: u64,
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            open: Mutex::new(Expiring::new(KEPT_MAX, usize::MAX)),
+            requests: AtomicU64::new(0),
+        }
+    }
+}
+
+/// When one goes that is used now and then no more.
+const fn until(unix_s: u64) -> u64 {
+    unix_s.saturating_add(IDLE_S).saturating_add(1)
 }
 
 impl Kept {
@@ -33,37 +41,18 @@ impl Kept {
     #[must_use]
     pub fn get(&self, mark: &Mark, unix_s: u64) -> Option<Vec<u8>> {
         let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = kept.get_mut(mark)?;
-        if open.used_unix_s.saturating_add(IDLE_S) < unix_s {
-            kept.remove(mark);
-            return None;
-        }
-        open.used_unix_s = open.used_unix_s.max(unix_s);
-        Some(open.session.expose().to_vec())
+        kept.purge(unix_s);
+        let session = kept.get(mark)?.expose().to_vec();
+        kept.renew(mark, until(unix_s));
+        Some(session)
     }
 
     /// This was opened there.
     pub fn keep(&self, mark: Mark, session: Vec<u8>, unix_s: u64) {
-        let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT_MAX && !kept.contains_key(&mark) {
-            kept.retain(|_, open| open.used_unix_s.saturating_add(IDLE_S) >= unix_s);
-        }
-        if kept.len() >= KEPT_MAX && !kept.contains_key(&mark) {
-            let oldest = kept
-                .iter()
-                .min_by_key(|(mark, open)| (open.used_unix_s, **mark));
-            let oldest = oldest.map(|(mark, _)| *mark);
-            oldest.and_then(|oldest| kept.remove(&oldest));
-        }
         let session = Secret::new(session);
-        let used_unix_s = unix_s;
-        kept.insert(
-            mark,
-            Open {
-                session,
-                used_unix_s,
-            },
-        );
+        let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let none = || Secret::new(Vec::new());
+        *kept.entry(mark, until(unix_s), unix_s, none) = session;
     }
 
     /// The number of a request in one of them: a caller may be many clients, which count their requests each for itself.
@@ -75,7 +64,7 @@ impl Kept {
     /// It is open no more.
     pub fn forget(&self, mark: &Mark) {
         let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.remove(mark);
+        kept.forget(mark);
     }
 }
 

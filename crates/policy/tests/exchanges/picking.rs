@@ -159,7 +159,15 @@ fn the_call_goes_down_the_list_and_who_served_is_told_to_who_picked() {
         "the next of the list, and nobody is asked again"
     );
     asked.exchange.sent(true);
+    assert!(
+        !call.body.iter().all(bytes::Bytes::is_unique),
+        "a picker may be asked again"
+    );
     world.response(&mut asked, 200, JSON);
+    assert!(
+        call.body.iter().all(bytes::Bytes::is_unique),
+        "it is kept by nobody else"
+    );
     assert_eq!(*told.0.lock().expect("no panic"), ["10.0.0.1:80 200"]);
     let mut meter = Meter::new(asked.relay().form);
     world.end(&mut asked, &mut meter, false);

@@ -1,11 +1,10 @@
 //! Copies of calls of plain HTTP for services that see them and whose answers nobody reads.
 //!
 //! Invariant: a call waits for no copy of it, and what becomes of one changes nothing for it; a worker has no more than
-//! [`MIRRORS_MAX`] of them at one time.
+//! [`MIRRORS_MAX`] of them at one time, and keeps their bodies within what it keeps of all.
 //! Not here: which calls are copied, and where to (`policy::plain::actions`).
 
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use policy::exchange::{AttemptRequest, Plan};
@@ -15,10 +14,9 @@ use policy::snapshot::{Endpoint, Timeouts};
 use wire::head::{Method, RequestHead};
 
 use super::active::ActiveExchange;
-use crate::buffer::Buffers;
 use crate::deadline::Deadline;
 use crate::upstream::line::{Line, dial, reuse};
-use crate::upstream::{Answered, Outgoing, Watch, h1, h2};
+use crate::upstream::{Answered, Outgoing, Unwatched, h1, h2};
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -42,11 +40,13 @@ pub(super) fn send(active: &ActiveExchange, head: &RequestHead, body: &[Bytes]) 
         if worker.mirrors.get() >= MIRRORS_MAX {
             return;
         }
+        let Some(counted) = Counted::of(worker, body, view.snapshot().bounds.bodies_bytes) else {
+            tracing::debug!("no room for the body of a mirror");
+            return;
+        };
         if let Some(copy) = Copy::of(active, endpoint, head, body) {
             let (worker, view) = (Rc::clone(worker), Rc::clone(view));
-            worker.mirrors.set(worker.mirrors.get() + 1);
             tokio::task::spawn_local(async move {
-                let counted = Counted(Rc::clone(&worker));
                 copy.send(&worker, &view).await;
                 drop(counted);
             });
@@ -54,12 +54,26 @@ pub(super) fn send(active: &ActiveExchange, head: &RequestHead, body: &[Bytes]) 
     }
 }
 
-/// One copy on its way, in the count whatever ends it.
-struct Counted(Rc<Worker>);
+/// One copy on its way and the bytes of its body, in the counts whatever ends it.
+struct Counted(Rc<Worker>, usize);
+
+impl Counted {
+    /// None where there is no room for the body: the call itself gives it back when it was sent, and a mirror may wait for longer.
+    fn of(worker: &Rc<Worker>, body: &[Bytes], bound: usize) -> Option<Self> {
+        let bytes = body.iter().map(Bytes::len).sum();
+        if !worker.keep_body(bytes, bound) {
+            return None;
+        }
+        worker.mirrors.set(worker.mirrors.get() + 1);
+        Some(Self(Rc::clone(worker), bytes))
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.mirrors.set(self.0.mirrors.get().saturating_sub(1));
+        let Self(worker, bytes) = self;
+        worker.mirrors.set(worker.mirrors.get().saturating_sub(1));
+        worker.drop_body(*bytes);
     }
 }
 
@@ -141,7 +155,7 @@ impl Copy {
         let length = self.has_body.then_some(length);
         let mut deadline = Deadline::new(&worker.clock.wheel);
         deadline.set(first_byte);
-        let (mut response, mut waiting) = (None, Waiting(worker));
+        let (mut response, mut waiting) = (None, Unwatched(&worker.buffers));
         let answered = match line {
             Line::H1(connection) => {
                 let sending = h1::Sending::new(&worker.buffers, &request, &self.body, length);
@@ -207,19 +221,4 @@ impl Outgoing for Mirrored<'_> {
     }
 
     fn secrets(&self, _: impl FnMut(&str, &Secret)) {}
-}
-
-/// Nobody but the deadline ends this wait.
-struct Waiting<'a>(&'a Worker);
-
-impl Watch for Waiting<'_> {
-    fn buffers(&self) -> &Buffers {
-        &self.0.buffers
-    }
-
-    fn sent(&mut self, _: bool) {}
-
-    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
-    }
 }

@@ -3,21 +3,25 @@
 //!
 //! Invariant: every call is identified, admitted, held, settled and recorded as if it had come over HTTP, with the fields of the request
 //! that opened the connection; one runs at a time. The last response that was done is kept for the connection, so that the next call can
-//! go on from it whoever made it. What waits of a client has a bound, and counts as the bodies of requests do.
+//! go on from it whoever made it. What waits of a client has a bound, and counts as the bodies of requests do. What waits for a client has
+//! one too: of its pings the latest alone is answered, and between calls nothing more is read until it took what it was sent.
 //! Not here: frames (`wire::websocket`), what the client of one call sees (`framed`), events (`wire::call`).
 
 mod framed;
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use policy::clock::Mono;
 use policy::exchange::Verdict;
+use policy::record::Closed;
 use wire::call::{ClientEvent, GoingOn, error_event};
 use wire::head::{Known, RequestHead};
 use wire::websocket::{self, Message, Reader};
@@ -65,16 +69,21 @@ pub(super) async fn serve(
         reader: Reader::new(most),
         waiting: VecDeque::new(),
         out: Vec::new(),
+        pong: None,
+        asked: 0,
         kept: 0,
         last: None,
+        ends: now.after(LIFE),
+        stall: active.view().snapshot().bounds.write_stall,
+        leaves: None,
         is_gone: false,
     };
     let call = call_head(head);
     deadline.set(LIFE);
     let code = session.run(&call, deadline).await;
-    deadline.set(active.view().snapshot().bounds.write_stall);
-    if let Some(code) = code {
+    if let (Some(code), false) = (code, session.is_gone) {
         websocket::close(code, &mut session.out);
+        deadline.set(session.stall);
         session.flush(deadline).await;
     }
     match session.is_gone {
@@ -137,9 +146,19 @@ struct Session<'c> {
     waiting: VecDeque<String>,
     /// Frames that have not left.
     out: Vec<u8>,
+    /// What the latest ping wants back: it goes when all before it has left (RFC 6455, 5.5.3).
+    pong: Option<Vec<u8>>,
+    /// Bytes of what the running call was asked.
+    asked: usize,
     /// Bytes that are counted as kept.
     kept: usize,
     last: Option<Last>,
+    /// When its time is over.
+    ends: Mono,
+    /// A client that takes nothing for so long is gone.
+    stall: Duration,
+    /// The code by which it ends, for what came while a call ran.
+    leaves: Option<u16>,
     is_gone: bool,
 }
 
@@ -156,7 +175,7 @@ impl Session<'_> {
         let worker = Rc::clone(&self.worker);
         let mut calls = Deadline::new(&worker.clock.wheel);
         loop {
-            let text = match self.next(deadline).await {
+            let text = match self.next(deadline, &mut calls).await {
                 Next::Message(text) => text,
                 Next::Over(code) => return code,
             };
@@ -173,8 +192,8 @@ impl Session<'_> {
                 }
                 None => self.refuse("a message has to be an event: an object with one `type`"),
             }
-            if self.is_gone {
-                return None;
+            if self.is_gone || self.leaves.is_some() {
+                return self.leaves;
             }
         }
     }
@@ -215,14 +234,25 @@ impl Session<'_> {
         websocket::text(event.as_bytes(), &mut self.out);
     }
 
-    /// The next message.
-    async fn next(&mut self, deadline: &mut Deadline) -> Next {
+    /// The next message, when the client has taken what it was sent.
+    async fn next(&mut self, deadline: &mut Deadline, stalled: &mut Deadline) -> Next {
         let worker = Rc::clone(&self.worker);
         let mut drained = pin!(worker.drained.notified());
-        poll_fn(|cx| {
+        stalled.set(self.stall);
+        let next = poll_fn(|cx| {
             loop {
-                if let Poll::Ready(Err(_)) = self.poll_sent(cx) {
-                    return Poll::Ready(Next::Over(None));
+                match self.poll_sent(cx) {
+                    Poll::Ready(Ok(())) => stalled.set(self.stall),
+                    Poll::Ready(Err(())) => return Poll::Ready(Next::Over(None)),
+                    Poll::Pending => {
+                        if self.client.progressed() {
+                            stalled.set(self.stall);
+                        }
+                        return stalled.poll(cx).map(|()| self.stalled());
+                    }
+                }
+                if worker.clock.latest() >= self.ends {
+                    return Poll::Ready(Next::Over(Some(GOING_AWAY)));
                 }
                 if let Some(text) = self.waiting.pop_front() {
                     return Poll::Ready(Next::Message(text));
@@ -248,7 +278,16 @@ impl Session<'_> {
                 }
             }
         })
-        .await
+        .await;
+        stalled.clear();
+        next
+    }
+
+    /// The client takes nothing.
+    fn stalled(&mut self) -> Next {
+        self.worker.closed(Closed::WriteStall);
+        self.is_gone = true;
+        Next::Over(None)
     }
 
     /// Takes a message; gives it on where it is one to be served.
@@ -257,12 +296,19 @@ impl Session<'_> {
             Message::Text(text) => Some(Next::Message(text)),
             Message::Binary(_) => Some(Next::Over(Some(ONLY_TEXT))),
             Message::Ping(payload) => {
-                websocket::pong(&payload, &mut self.out);
+                self.pong = Some(payload);
                 None
             }
             Message::Pong => None,
             Message::Close(code) => Some(Next::Over(Some(code.unwrap_or(NORMAL)))),
         }
+    }
+
+    /// What came while a call runs ends the connection, by this code unless the client has left: for the call its client is gone.
+    fn leave(&mut self, code: Option<u16>) -> Poll<()> {
+        self.leaves = code;
+        self.is_gone |= code.is_none();
+        Poll::Ready(())
     }
 
     /// Reads what has come. An error ends the connection, by its code unless the client has left.
@@ -302,7 +348,7 @@ impl Session<'_> {
     fn count(&mut self) -> bool {
         let last = self.last.as_ref().map_or(0, |last| last.items.len());
         let waiting: usize = self.waiting.iter().map(String::len).sum();
-        let now = self.reader.held() + waiting + last;
+        let now = self.reader.held() + waiting + self.asked + last;
         let bound = self.worker.view().snapshot().bounds.bodies_bytes;
         if now <= self.kept {
             self.worker.drop_body(self.kept - now);
@@ -313,18 +359,24 @@ impl Session<'_> {
         true
     }
 
-    /// Sends what has not left, as far as it goes.
+    /// Sends what has not left, as far as it goes. What comes after it waits here until it did.
     fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
-        if !self.out.is_empty() {
-            let out = std::mem::take(&mut self.out);
-            if self.client.send(cx, &[&out], false).is_err() {
-                self.is_gone = true;
-                return Poll::Ready(Err(()));
-            }
+        let sent = self.poll_all(cx);
+        self.is_gone |= matches!(sent, Poll::Ready(Err(_)));
+        sent.map_err(|_| ())
+    }
+
+    fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.client.poll_flushed(cx))?;
+        if let Some(payload) = self.pong.take() {
+            websocket::pong(&payload, &mut self.out);
         }
-        self.client.poll_flushed(cx).map_err(|_| {
-            self.is_gone = true;
-        })
+        if self.out.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let out = std::mem::take(&mut self.out);
+        self.client.send(cx, &[&out], false)?;
+        self.client.poll_flushed(cx)
     }
 
     /// Waits until all has left, for so long.

@@ -135,3 +135,28 @@ fn a_gate_listens_where_it_is_told_and_nowhere_else_from_then_on() {
     gate.drain(std::time::Duration::ZERO);
     drop(gate.join());
 }
+
+#[test]
+fn a_gate_that_listens_everywhere_can_be_told_to_listen_at_one_address_of_the_port() {
+    let (gate, _) = started(2);
+    let wide = {
+        let taken = std::net::TcpListener::bind(("0.0.0.0", 0)).expect("a port");
+        taken.local_addr().expect("it is bound")
+    };
+    let is_open = |ip: [u8; 4]| {
+        let address = SocketAddr::from((ip, wide.port()));
+        std::net::TcpStream::connect(address).is_ok()
+    };
+    assert!(gate.listen(&[wide]).is_empty());
+    assert!(is_open([127, 0, 0, 1]) && is_open([127, 0, 0, 2]));
+    let narrow = SocketAddr::from(([127, 0, 0, 1], wide.port()));
+    let failed = gate.listen(&[narrow]);
+    assert!(failed.is_empty(), "{failed:?}");
+    eventually("it is shut elsewhere", || !is_open([127, 0, 0, 2]));
+    assert!(is_open([127, 0, 0, 1]));
+    // And back.
+    assert!(gate.listen(&[wide]).is_empty());
+    assert!(is_open([127, 0, 0, 1]) && is_open([127, 0, 0, 2]));
+    gate.drain(Duration::ZERO);
+    gate.join();
+}

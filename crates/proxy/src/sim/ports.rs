@@ -18,6 +18,8 @@ pub(crate) struct Facts {
     pub(super) records: Vec<Record>,
     pub(super) attempts: usize,
     pub(super) abandoned: usize,
+    /// Why connections were closed.
+    pub(super) closed: Vec<Closed>,
     /// Where each stands.
     pub(super) gauges: HashMap<Gauge, i64>,
     /// By entry: what became of it, in the order that it was told.
@@ -56,7 +58,9 @@ impl Sink for Recorder {
         self.facts(|facts| facts.abandoned += 1);
     }
 
-    fn closed(&mut self, _: Closed) {}
+    fn closed(&mut self, at: Closed) {
+        self.facts(|facts| facts.closed.push(at));
+    }
 
     fn gauge(&mut self, gauge: Gauge, delta: i64) {
         self.facts(|facts| *facts.gauges.entry(gauge).or_default() += delta);

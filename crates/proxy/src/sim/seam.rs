@@ -4,11 +4,12 @@
 
 mod credentials;
 mod filters;
+mod socket;
 mod who;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use policy::record::Record;
@@ -83,59 +84,8 @@ fn call(snapshot: Snapshot, body: &str, responses: Vec<String>) -> Seen {
 
 /// The same; each response comes in pieces of so many bytes.
 fn call_in_pieces(snapshot: Snapshot, body: &str, responses: Vec<String>, piece: usize) -> Seen {
-    let facts = Arc::new(Mutex::new(Facts::default()));
-    let arrived = Rc::new(RefCell::new(Vec::new()));
-    let runtime = Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .on_thread_unpark(wheel::woken)
-        .build_local(LocalOptions::default())
-        .expect("a runtime");
-    let response = runtime.block_on(async {
-        let began = Instant::now();
-        let ports = Ports {
-            sink: Box::new(Recorder(Arc::clone(&facts))),
-            ledger: None,
-            counting: None,
-        };
-        let publication = RuntimeConfig {
-            revision: Arc::new(Revision::first(snapshot)),
-            acceptor: None,
-            acceptors: Vec::new(),
-            connectors: std::collections::HashMap::new(),
-        };
-        let clock = Clock::new(clocks());
-        let timers = Timers(tokio::runtime::Handle::current());
-        let connections = Connections::new(Arc::default());
-        let worker = Worker::new(&publication, ports, (clock, timers), connections, None, 1);
-        let responses = Rc::new(RefCell::new(responses.into_iter()));
-        let seen = Rc::clone(&arrived);
-        memory::dial_with(Rc::new(move |_| {
-            let (ours, theirs) = memory::pipe();
-            let (responses, seen) = (Rc::clone(&responses), Rc::clone(&seen));
-            tokio::task::spawn_local(async move {
-                let mut ours = ours;
-                let text = request(&mut ours).await;
-                let at = began.elapsed();
-                seen.borrow_mut().push(Arrived { at, text });
-                let response = responses.borrow_mut().next().expect("another response");
-                for piece in response.as_bytes().chunks(piece.min(response.len())) {
-                    // One that does not care for the rest has gone.
-                    if ours.write_all(piece).await.is_err() {
-                        return;
-                    }
-                    tokio::task::yield_now().await;
-                }
-            });
-            Ok(Stream::Memory(theirs))
-        }));
-        let ticking = Rc::clone(&worker);
-        tokio::task::spawn_local(async move {
-            loop {
-                sleep(TICK).await;
-                ticking.tick();
-            }
-        });
+    let world = World::default();
+    let response = world.run(snapshot, responses, piece, async |worker| {
         let mut client = connect(&worker);
         let length = body.len();
         let request = format!(
@@ -148,14 +98,94 @@ fn call_in_pieces(snapshot: Snapshot, body: &str, responses: Vec<String>, piece:
         client.read_to_end(&mut response).await.expect("a response");
         String::from_utf8(response).expect("text")
     });
-    drop(runtime);
-    let mut facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut facts = world.facts();
     assert_eq!(facts.records.len(), 1);
     Seen {
         response,
-        arrived: arrived.take(),
+        arrived: world.arrived.take(),
         record: facts.records.remove(0),
         attempts: facts.attempts,
+    }
+}
+
+/// What a worker in virtual time and its upstreams tell.
+#[derive(Default)]
+struct World {
+    facts: Arc<Mutex<Facts>>,
+    arrived: Rc<RefCell<Vec<Arrived>>>,
+}
+
+impl World {
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs what a client does with a worker whose upstreams answer each request with the next of `responses`, in pieces of so many
+    /// bytes. An empty one is no answer for as long as the gate waits.
+    fn run<T>(
+        &self,
+        snapshot: Snapshot,
+        responses: Vec<String>,
+        piece: usize,
+        client: impl AsyncFnOnce(Rc<Worker>) -> T,
+    ) -> T {
+        let runtime = Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .on_thread_unpark(wheel::woken)
+            .build_local(LocalOptions::default())
+            .expect("a runtime");
+        runtime.block_on(async {
+            let began = Instant::now();
+            let ports = Ports {
+                sink: Box::new(Recorder(Arc::clone(&self.facts))),
+                ledger: None,
+                counting: None,
+            };
+            let publication = RuntimeConfig {
+                revision: Arc::new(Revision::first(snapshot)),
+                acceptor: None,
+                acceptors: Vec::new(),
+                connectors: std::collections::HashMap::new(),
+            };
+            let clock = Clock::new(clocks());
+            let timers = Timers(tokio::runtime::Handle::current());
+            let connections = Connections::new(Arc::default());
+            let worker = Worker::new(&publication, ports, (clock, timers), connections, None, 1);
+            let responses = Rc::new(RefCell::new(responses.into_iter()));
+            let seen = Rc::clone(&self.arrived);
+            memory::dial_with(Rc::new(move |_| {
+                let (ours, theirs) = memory::pipe();
+                let (responses, seen) = (Rc::clone(&responses), Rc::clone(&seen));
+                tokio::task::spawn_local(async move {
+                    let mut ours = ours;
+                    let text = request(&mut ours).await;
+                    let at = began.elapsed();
+                    seen.borrow_mut().push(Arrived { at, text });
+                    let response = responses.borrow_mut().next().expect("another response");
+                    if response.is_empty() {
+                        let _gone = ours.read(&mut [0]).await;
+                        return;
+                    }
+                    for piece in response.as_bytes().chunks(piece.min(response.len())) {
+                        // One that does not care for the rest has gone.
+                        if ours.write_all(piece).await.is_err() {
+                            return;
+                        }
+                        tokio::task::yield_now().await;
+                    }
+                });
+                Ok(Stream::Memory(theirs))
+            }));
+            let ticking = Rc::clone(&worker);
+            tokio::task::spawn_local(async move {
+                loop {
+                    sleep(TICK).await;
+                    ticking.tick();
+                }
+            });
+            client(worker).await
+        })
     }
 }
 

@@ -6,7 +6,6 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,10 +25,9 @@ use policy::snapshot::{Backend, Endpoint, Timeouts};
 use wire::head::{Known, Method};
 
 use super::call::OUT_OF_ORDER;
-use crate::buffer::Buffers;
 use crate::deadline::Deadline;
 use crate::upstream::line::{Line, dial, reuse};
-use crate::upstream::{Answered, Outgoing, Response, Watch, h1, h2};
+use crate::upstream::{Answered, Outgoing, Response, Unwatched, h1, h2};
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -230,7 +228,7 @@ impl Asker<'_> {
             };
             deadline.set(timeouts.first_byte);
             let mut response = None;
-            let mut waiting = Waiting(self.worker);
+            let mut waiting = Unwatched(&self.worker.buffers);
             let answered = match line {
                 Line::H1(connection) => {
                     let sending = h1::Sending::new(&self.worker.buffers, outgoing, body, length);
@@ -258,21 +256,6 @@ impl Asker<'_> {
                 (Answered::Gone | Answered::Head, _) => return Err(Failure::Reset),
             }
         }
-    }
-}
-
-/// Nobody but the deadline ends this wait; whoever drops it does.
-struct Waiting<'a>(&'a Worker);
-
-impl Watch for Waiting<'_> {
-    fn buffers(&self) -> &Buffers {
-        &self.0.buffers
-    }
-
-    fn sent(&mut self, _: bool) {}
-
-    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
     }
 }
 

@@ -1,7 +1,7 @@
 //! The message of a request, read whole.
 //!
-//! Invariant: no more is kept of it than has come, within what the worker may keep of all, and [`MESSAGE_BYTES_MAX`] of what it
-//! decodes to.
+//! Invariant: what is kept of it is counted among the bodies of the worker, and is no more than [`MESSAGE_BYTES_MAX`]; what a decoder may
+//! keep is counted while it decodes.
 //! Not here: what it says (`mcp::envelope`).
 
 use std::future::poll_fn;
@@ -9,12 +9,14 @@ use std::task::Poll;
 
 use policy::exchange::is_json;
 use policy::refusal::Refusal;
-use wire::encoding::{Coding, Decoder};
+use wire::encoding::{Coding, CodingFault};
 use wire::head::{Known, RequestHead};
 
 use super::call::{Call, Stop};
 use crate::client::{BodyFault, Downstream};
 use crate::deadline::Deadline;
+use crate::decoding::{Decoding, STEP_BYTES};
+use crate::stint::Stint;
 
 /// Most bytes of a message: it is scanned in one go.
 pub(super) const MESSAGE_BYTES_MAX: usize = 4 << 20;
@@ -27,8 +29,8 @@ pub(super) async fn read<D: Downstream>(
     client: &mut D,
     deadline: &mut Deadline,
 ) -> Result<Vec<u8>, Stop> {
-    let coding = match coding(head) {
-        Ok(coding) => coding,
+    let mut coded = match coding(head) {
+        Ok(coding) => coding.map(Decoding::new),
         Err(refusal) => return Err(call.refuse(refusal)),
     };
     let bounds = call.view.snapshot().bounds;
@@ -40,7 +42,8 @@ pub(super) async fn read<D: Downstream>(
     }
     let worker = call.worker.clone();
     let until = worker.now().after(bounds.body_time);
-    let mut body = Vec::new();
+    let (mut body, mut stint) = (Vec::new(), Stint::default());
+    let (mut came, mut window) = (0, 0);
     loop {
         deadline.set(bounds.body_idle);
         let piece = poll_fn(|cx| match client.poll_body(&worker.buffers, cx) {
@@ -60,25 +63,71 @@ pub(super) async fn read<D: Downstream>(
             Err(Some(refusal)) => return Err(call.refuse(refusal)),
             Err(None) => return Err(Stop::Gone),
         };
-        if body.len() + piece.len() > most {
+        if let (0, Some(coded)) = (window, &coded) {
+            window = coded.window;
+            if !call.keep(window) {
+                return Err(call.refuse(Refusal::Overloaded));
+            }
+        }
+        came += piece.len();
+        call.facts.bytes_in += piece.len() as u64;
+        if came > most {
             return Err(call.refuse(too_large()));
         }
-        if !call.keep(piece.len()) {
-            return Err(call.refuse(Refusal::Overloaded));
+        let taken = match &mut coded {
+            Some(coded) => decode(call, coded, &piece, most, &mut body, &mut stint).await,
+            None => take(call, &piece, most, &mut body),
+        };
+        if let Err(refusal) = taken {
+            return Err(call.refuse(refusal));
         }
-        body.extend_from_slice(&piece);
         if worker.now() > until {
             return Err(call.refuse(Refusal::Slow));
         }
     }
     deadline.clear();
-    let Some(coding) = coding else {
-        return Ok(body);
-    };
-    match decoded(coding, &body, most) {
-        Ok(Some(decoded)) => Ok(decoded),
-        Ok(None) => Err(call.refuse(too_large())),
-        Err(refusal) => Err(call.refuse(refusal)),
+    if let Some(coded) = coded {
+        call.keep_no_more(window);
+        if let Err(fault) = coded.finish() {
+            return Err(call.refuse(undecodable(fault)));
+        }
+    }
+    Ok(body)
+}
+
+/// Keeps what is decoded.
+fn take(call: &mut Call, piece: &[u8], most: usize, body: &mut Vec<u8>) -> Result<(), Refusal> {
+    if body.len() + piece.len() > most {
+        return Err(Refusal::BodyTooLarge { limit: most as u64 });
+    }
+    if !call.keep(piece.len()) {
+        return Err(Refusal::Overloaded);
+    }
+    body.extend_from_slice(piece);
+    Ok(())
+}
+
+/// Decodes a piece, and keeps what it decodes to.
+async fn decode(
+    call: &mut Call,
+    coded: &mut Decoding,
+    piece: &[u8],
+    most: usize,
+    body: &mut Vec<u8>,
+    stint: &mut Stint,
+) -> Result<(), Refusal> {
+    coded.came += piece.len();
+    for step in piece.chunks(STEP_BYTES) {
+        let decoded = coded.step(step, stint).await.map_err(undecodable)?;
+        take(call, &decoded, most, body)?;
+    }
+    Ok(())
+}
+
+fn undecodable(_: CodingFault) -> Refusal {
+    Refusal::McpMessage {
+        says: "the compressed message cannot be decoded".into(),
+        number: mcp::envelope::Fault::NotJson.code(),
     }
 }
 
@@ -94,23 +143,4 @@ fn coding(head: &RequestHead) -> Result<Option<Coding>, Refusal> {
         Some(value) if value.eq_ignore_ascii_case(b"identity") => Ok(None),
         Some(value) => Coding::of(value).map(Some).ok_or(Refusal::ContentEncoding),
     }
-}
-
-/// What it decodes to; `None` where that is too much.
-fn decoded(coding: Coding, body: &[u8], most: usize) -> Result<Option<Vec<u8>>, Refusal> {
-    let (mut decoder, mut out) = (Decoder::new(coding), Vec::new());
-    let fault = |_| Refusal::McpMessage {
-        says: "the compressed message cannot be decoded".into(),
-        number: mcp::envelope::Fault::NotJson.code(),
-    };
-    for step in body.chunks(64 << 10) {
-        decoder
-            .push(step, |piece| out.extend_from_slice(piece))
-            .map_err(fault)?;
-        if out.len() > most {
-            return Ok(None);
-        }
-    }
-    decoder.finish().map_err(fault)?;
-    Ok((out.len() <= most).then_some(out))
 }

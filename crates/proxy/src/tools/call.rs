@@ -290,9 +290,15 @@ impl Call {
         let has_room = self.worker.keep_body(bytes, bound);
         if has_room {
             self.kept += bytes;
-            self.facts.bytes_in += bytes as u64;
         }
         has_room
+    }
+
+    /// Gives back so many of them.
+    pub(super) fn keep_no_more(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.kept);
+        self.kept -= bytes;
+        self.worker.drop_body(bytes);
     }
 
     /// It is over. Only the first end counts.

@@ -15,7 +15,7 @@ use mcp::modern::{Level, is_named};
 use mcp::reply::{edited, result, string};
 use mcp::session::{OpenServer, Session, StateOf};
 use mcp::target::Target;
-use policy::mcp::{McpRoute, Server, plain_uri};
+use policy::mcp::{McpRoute, NotHeld, Server, URI_BYTES_MAX, plain_uri};
 use policy::refusal::Refusal;
 use wire::head::{Known, Method, RequestHead};
 
@@ -25,7 +25,8 @@ use super::join::while_there;
 use super::requests::{self, Meant, may_see, may_use, meant, not_found, rule_of};
 use super::stream::{self, Answering, relay, takes_events};
 use super::{
-    Arrived, admitted, answer, api, asker, inputs, invalid, lists, modern, open, session_id,
+    Arrived, admitted, answer, api, asker, inputs, invalid, lists, modern, of_client, open,
+    session_id,
 };
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -158,12 +159,20 @@ async fn hold<D: Downstream>(
     let Some((config, _)) = Call::config(&view) else {
         return Err(call.refuse(OUT_OF_ORDER));
     };
-    let mark = mcp::session::mark_of_session(session_id(arrived.head));
-    let (until, name) = (session.until_unix_s, &meant.server.name);
-    if asked.method == "resources/unsubscribe" {
-        config.held.unsubscribe(mark, until, name, &meant.own);
-    } else if !config.held.subscribe(mark, until, name, &meant.own) {
-        let says = format!("the session listens to as many resources of {name} as it may");
+    let (of, name) = (of_client(call, arrived.head, session), &meant.server.name);
+    let held = if asked.method == "resources/unsubscribe" {
+        config.held.unsubscribe(&of.mark, name, &meant.own);
+        Ok(())
+    } else {
+        config.held.subscribe(of, name, &meant.own)
+    };
+    if let Err(why) = held {
+        let says = match why {
+            NotHeld::TooMany => "the session listens to as many resources as it may".to_owned(),
+            NotHeld::TooLong => {
+                format!("a uri of more than {URI_BYTES_MAX} bytes is not listened to")
+            }
+        };
         return Err(call.refuse(Refusal::McpNotBridged { says: says.into() }));
     }
     answer::message(call, client, &result(asked.id, b"{}"), None).await
@@ -402,6 +411,14 @@ async fn reopen<D: Downstream>(
     let opened = open::of(call, view, of.rule, place, client).await?;
     let (session, failed) = open::as_session(opened);
     match (session.servers.into_iter().next(), failed) {
+        (Some(open), _) if open.version.is_modern() != of.open.version.is_modern() => {
+            // What it is sent is written for the version that it spoke. The next request is written for this one.
+            let name = &of.server.name;
+            let says = format!(
+                "the server {name} began anew and speaks another version: send the request again"
+            );
+            Err(call.refuse(Refusal::McpNotBridged { says: says.into() }))
+        }
         (Some(open), _) => {
             of.has_session = open.id.is_some();
             of.open = open;

@@ -16,7 +16,7 @@ use policy::mcp::Asked;
 use policy::refusal::Refusal;
 
 use super::answer;
-use super::call::{Call, OUT_OF_ORDER, Stop};
+use super::call::{Call, OUT_OF_ORDER, Stop, principal};
 use super::join::while_there;
 use super::session_id;
 use super::stream::{Answering, QUIET, QUIET_EVERY, begin, refused};
@@ -60,9 +60,11 @@ pub(super) async fn answers<D: Downstream>(
         return Err(call.refuse(OUT_OF_ORDER));
     };
     let mark = mcp::session::mark_of_session(session_id(of.arrived.head));
+    let caller = call.record().map(|record| principal(record, &view));
+    let caller = caller.map(|who| (who.workload, who.by, who.key, who.user));
     let (mut asked, mut out): (Vec<Asked<'_>>, _) = (Vec::new(), Vec::new());
     for need in &needs.requests {
-        let Some(question) = config.waiting.ask(mark) else {
+        let Some(question) = config.waiting.ask(mark, caller) else {
             return Err(refused(call, of, Refusal::Overloaded, client).await?);
         };
         let number = question.number.to_string();

@@ -261,7 +261,8 @@ async fn first<'v, D: Downstream>(
     let (mut ready, mut early): (Vec<&'v str>, Vec<Said<'v>>) = (Vec::new(), Vec::new());
     let mut late = Deadline::new(&asker.worker.clock.wheel);
     late.set(within(call));
-    while ready.len() < lanes.count() {
+    // A lane that is over is waited for no more, whether or not its server had agreed.
+    while lanes.are_more_than(&ready) {
         let turn = poll_fn(|cx| {
             if let Poll::Ready(said) = lanes.poll(cx) {
                 return Poll::Ready(Some(said));

@@ -22,7 +22,7 @@ use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::forward::{Asked, forward};
 use super::join::{Boxed, all, while_there};
 use super::{
-    Arrived, admitted, answer, asker, counted, invalid, lists, modern, session, session_id,
+    Arrived, admitted, answer, asker, counted, invalid, lists, modern, of_client, session,
     session_of, within,
 };
 use crate::client::Downstream;
@@ -371,8 +371,8 @@ async fn set_level<D: Downstream>(
     let (asker, within) = (asker(&worker, &view, &call_id), within(call));
     let is_told_each_time = open.servers.iter().any(|of| of.version.is_modern());
     if let (true, Some(level)) = (is_told_each_time, level) {
-        let mark = mcp::session::mark_of_session(session_id(arrived.head));
-        config.held.set_level(mark, open.until_unix_s, level.name());
+        let of = of_client(call, arrived.head, open);
+        config.held.set_level(of, level.name());
     }
     let servers = config.servers_of(rule).filter_map(|server| {
         let mut opens = open.servers.iter();

@@ -1,10 +1,12 @@
 //! A session's life: `initialize` at all servers of a rule, notifications, answers to servers, and its end.
 //!
 //! Invariant: a server that is dead, slow or speaks nonsense costs the others no more than the time that one may take; a client is told
-//! which did not answer.
+//! which did not answer. A session that its client never comes to know of is ended at the servers.
 //! Not here: what a session's id holds (`mcp::session`), requests within it (`requests`).
 
+use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcp::client::Can;
@@ -16,7 +18,7 @@ use policy::mcp::Server;
 use policy::refusal::Refusal;
 use wire::head::Method;
 
-use mcp::envelope::{Message, Says};
+use mcp::envelope::{INVALID_REQUEST, Message, Says};
 
 use super::ask::{self, Asker, Failed, Request};
 use super::call::{Call, Stop, principal, rule};
@@ -52,11 +54,26 @@ pub(super) async fn begin<D: Downstream>(
     let (worker, view, call_id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
     let asker = asker(&worker, &view, &call_id);
     let (servers, params) = (servers_of(call, &view), &asked.params);
+    let open = RefCell::new(Vec::new());
     let opening = servers.iter().map(|server| {
-        let wait: Boxed<'_, _> = Box::pin(opened(asker, server, params));
+        let open = &open;
+        let wait: Boxed<'_, _> = Box::pin(async move {
+            let opened = opened(asker, server, params).await;
+            if let Ok((answered, id)) = &opened {
+                open.borrow_mut()
+                    .push(open_server(server, answered, id.as_deref()));
+            }
+            opened
+        });
         wait
     });
-    let opened: Vec<Opened> = while_there(all(opening.collect()), &worker, client).await?;
+    let opened: Vec<Opened> = match while_there(all(opening.collect()), &worker, client).await {
+        Ok(opened) => opened,
+        Err(gone) => {
+            give_back(call, open.take());
+            return Err(gone);
+        }
+    };
     call.facts.attempts = u32::try_from(opened.len()).unwrap_or(u32::MAX);
     let mut session = Session {
         until_unix_s: 0,
@@ -68,12 +85,9 @@ pub(super) async fn begin<D: Downstream>(
     for (server, opened) in servers.iter().zip(opened) {
         match opened {
             Ok((answered, id)) => {
-                session.servers.push(OpenServer {
-                    name: (&*server.name).into(),
-                    version: answered.version,
-                    abilities: answered.abilities,
-                    id,
-                });
+                session
+                    .servers
+                    .push(open_server(server, &answered, id.as_deref()));
                 known.push((&*server.name, Some(answered)));
             }
             Err(why) => {
@@ -88,10 +102,47 @@ pub(super) async fn begin<D: Downstream>(
     }
     let sealed = match sealed(call, session) {
         Ok(sealed) => sealed,
-        Err(failed) => return Err(call.failed(&failed)),
+        Err(failed) => {
+            give_back(call, open.take());
+            return Err(call.failed(&failed));
+        }
     };
     let told = mcp::reply::result(id, &told(asked.version, &known));
-    answer::message(call, client, &told, Some(&sealed)).await
+    let sent = answer::message(call, client, &told, Some(&sealed)).await;
+    if sent.is_err() {
+        give_back(call, open.take());
+    }
+    sent
+}
+
+fn open_server(server: &Server, answered: &Answered, id: Option<&str>) -> OpenServer {
+    OpenServer {
+        name: (&*server.name).into(),
+        version: answered.version,
+        abilities: answered.abilities,
+        id: id.map(Into::into),
+    }
+}
+
+/// Ends at their servers sessions that no client has. Nobody waits for that.
+fn give_back(call: &Call, open: Vec<OpenServer>) {
+    let (worker, view, id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
+    let within = within(call);
+    tokio::task::spawn_local(async move {
+        let asker = asker(&worker, &view, &id);
+        let Some((config, _)) = Call::config(&view) else {
+            return;
+        };
+        let servers: Vec<&Server> = config.servers.iter().collect();
+        let ends = sending(
+            asker,
+            (&servers, &open),
+            Method::Delete,
+            &Bytes::new(),
+            within,
+        );
+        all(ends).await;
+    });
 }
 
 /// Opens a session with a server; one that has none is asked what it offers.
@@ -189,7 +240,7 @@ pub(super) async fn answered<D: Downstream>(
         let says = "it answers no request of a server".into();
         return Err(call.refuse(Refusal::McpMessage {
             says,
-            number: -32600,
+            number: INVALID_REQUEST,
         }));
     };
     session.servers.retain(|open| *open.name == *server);
@@ -224,7 +275,7 @@ async fn heard<D: Downstream>(
     if !is_waited_for {
         return Err(call.refuse(Refusal::McpMessage {
             says: "no call of this session waits for it at this gateway".into(),
-            number: -32600,
+            number: INVALID_REQUEST,
         }));
     }
     answer::taken(call, client, 202).await
@@ -242,6 +293,7 @@ pub(super) async fn end<D: Downstream>(
         let unix_s = call.worker.clock.wall_ms(call.worker.now()) / 1000;
         let mark = mcp::session::mark_of_session(session_id(arrived.head));
         config.ended.end(mark, session.until_unix_s, unix_s);
+        config.held.forget(&mark);
     }
     to_all(call, &session, Method::Delete, &Bytes::new(), client).await?;
     answer::taken(call, client, 200).await
@@ -259,7 +311,21 @@ async fn to_all<D: Downstream>(
     let (worker, view, id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
     let (asker, within) = (asker(&worker, &view, &id), within(call));
     let servers = servers_of(call, &view);
-    let open = session.servers.iter().filter_map(|open| {
+    let waits = sending(asker, (&servers, &session.servers), method, body, within);
+    call.facts.attempts = u32::try_from(waits.len()).unwrap_or(u32::MAX);
+    while_there(all(waits), &worker, client).await?;
+    Ok(())
+}
+
+/// What sends the same to each server with a session there.
+fn sending<'a>(
+    asker: Asker<'a>,
+    (servers, open): (&'a [&'a Server], &'a [OpenServer]),
+    method: Method,
+    body: &Bytes,
+    within: Duration,
+) -> Vec<Boxed<'a, ()>> {
+    let open = open.iter().filter_map(|open| {
         let server = servers.iter().find(|server| *server.name == *open.name)?;
         // Where there is no session there is none to end, and nobody who is told anything outside requests.
         let has_one = method != Method::Delete || open.id.is_some();
@@ -274,22 +340,19 @@ async fn to_all<D: Downstream>(
             last_event: None,
             within: Some(within),
         };
-        let wait: Boxed<'_, ()> = Box::pin(async move {
+        let wait: Boxed<'a, ()> = Box::pin(async move {
             let sending = asker.send(server, request);
             // What became of it is in the log of attempts.
             drop(worker_timeout(asker, within, sending).await);
         });
         wait
     });
-    let waits: Vec<_> = waits.collect();
-    call.facts.attempts = u32::try_from(waits.len()).unwrap_or(u32::MAX);
-    while_there(all(waits), &worker, client).await?;
-    Ok(())
+    waits.collect()
 }
 
 async fn worker_timeout<T>(
-    asker: super::ask::Asker<'_>,
-    within: std::time::Duration,
+    asker: Asker<'_>,
+    within: Duration,
     wait: impl Future<Output = T>,
 ) -> Option<T> {
     asker.worker.timers.timeout(within, wait).await.ok()

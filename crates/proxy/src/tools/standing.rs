@@ -19,7 +19,7 @@ use mcp::listen::{ACKNOWLEDGED, Filter, method_of};
 use mcp::place::{Of, Place};
 use mcp::session::{OpenServer, Session};
 use policy::attempt::Failure;
-use policy::mcp::{Mark, Mcp, Server};
+use policy::mcp::Server;
 use policy::refusal::Refusal;
 use wire::head::{Known, Method};
 use wire::sse::{DataReader, Whole};
@@ -31,7 +31,7 @@ use super::join::while_there;
 use super::read::{Held, next, request};
 use super::requests::may_hear;
 use super::stream::{QUIET, QUIET_EVERY, begin, pass_on, speaker};
-use super::{Arrived, admitted, answer, asker, session_id, session_of, within};
+use super::{Arrived, admitted, answer, asker, of_client, session_id, session_of, unix_s, within};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::timers::Timers;
@@ -70,21 +70,21 @@ pub(super) async fn serve<D: Downstream>(
     let asker = asker(&worker, &view, &call_id);
     let servers: Vec<&Server> = config.servers_of(rule).collect();
     let is_call = place.request().is_some();
-    let mark = mcp::session::mark_of_session(session_id);
+    let of = of_client(call, arrived.head, &session);
     // One without sessions may be listened to later.
     let may_come = !is_call
         && session
             .servers
             .iter()
             .any(|open| open.version.is_modern() && open.abilities.has(Abilities::SUBSCRIPTIONS));
-    let _done = may_come.then(|| Done(config, mark));
+    let mut changes = may_come.then(|| config.held.changes(of));
     let wanted = |open: &OpenServer| {
         if !open.version.is_modern() {
             // The rest of a call is one server's.
             let is_its = !is_call || place.of_server(&open.name).is_some();
             return is_its.then_some(Wanted::Standing);
         }
-        let heard = config.held.resources(&mark, &open.name);
+        let heard = config.held.resources(&of.mark, &open.name);
         let filter = Filter::of_lists(open.abilities).with(heard);
         (!is_call && !filter.is_empty()).then(|| Wanted::listening(asker, &filter))
     };
@@ -109,7 +109,7 @@ pub(super) async fn serve<D: Downstream>(
     let mut over = pin!(worker.timers.sleep(until));
     let mut drained = pin!(worker.drained.notified());
     let mut quiet = Deadline::new(&worker.clock.wheel);
-    let (mut told, mut changes): (u64, u64) = (0, 0);
+    let mut told: u64 = 0;
     quiet.set(QUIET_EVERY);
     loop {
         let turn = poll_fn(|cx| {
@@ -119,8 +119,9 @@ pub(super) async fn serve<D: Downstream>(
             {
                 return Poll::Ready(Turn::Over);
             }
-            if may_come && let Poll::Ready(now) = config.held.poll_change(mark, changes, cx) {
-                changes = now;
+            if let Some(changes) = &mut changes
+                && changes.poll(cx).is_ready()
+            {
                 return Poll::Ready(Turn::Changed);
             }
             if let Poll::Ready(said) = lanes.poll(cx) {
@@ -168,10 +169,6 @@ pub(super) async fn serve<D: Downstream>(
     }
 }
 
-fn unix_s(call: &Call) -> u64 {
-    call.worker.clock.wall_ms(call.worker.now()) / 1000
-}
-
 /// What happens next.
 enum Turn<'v> {
     /// The session or the gate ends.
@@ -182,15 +179,6 @@ enum Turn<'v> {
     Changed,
     /// A server said something.
     Said(Said<'v>),
-}
-
-/// Whoever had the standing stream has it no more.
-struct Done<'v>(&'v Mcp, Mark);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.held.done(&self.1);
-    }
 }
 
 /// What its client is sent.
@@ -286,6 +274,7 @@ type Stepping<'v> = Pin<Box<dyn Future<Output = (Lane<'v>, Vec<Event>)> + 'v>>;
 
 /// A lane that is under way, with whether it hears a server that is asked to be heard.
 struct UnderWay<'v> {
+    server: &'v Server,
     stepping: Stepping<'v>,
     is_listening: bool,
 }
@@ -293,6 +282,7 @@ struct UnderWay<'v> {
 impl<'v> UnderWay<'v> {
     fn new(lane: Lane<'v>) -> Self {
         Self {
+            server: lane.server,
             is_listening: matches!(lane.wanted, Wanted::Listening(_)),
             stepping: Box::pin(lane.step()),
         }
@@ -343,9 +333,10 @@ impl<'v> Lanes<'v> {
         self.stepping.is_empty()
     }
 
-    /// How many of them there are, or may come.
-    pub(super) fn count(&self) -> usize {
-        self.stepping.len()
+    /// Whether one of them, or one that may come, is of no server of these.
+    pub(super) fn are_more_than(&self, of: &[&str]) -> bool {
+        let mut all = self.stepping.iter();
+        all.any(|lane| !of.contains(&&*lane.server.name))
     }
 
     /// Ready when a server has begun a stream, when none will, or when it takes too long: then they may begin later.

@@ -59,7 +59,10 @@ fn makers_of(loaded: &Loaded) -> Vec<Arc<dyn Minter>> {
 
 fn completed(mut loaded: Loaded, moment: Moment<'_>) -> Vec<Arc<dyn Minter>> {
     let written = std::mem::take(&mut loaded.host.upstream_credentials);
-    complete(&mut loaded.snapshot, &written, moment).expect("a good credential");
+    let makers = complete(&mut loaded.snapshot, &written, moment).expect("a good credential");
+    if let Some(services) = moment.services() {
+        services.makers.replace(makers.into());
+    }
     makers_of(&loaded)
 }
 

@@ -122,3 +122,16 @@ fn ids_are_the_gates_own_and_never_the_same() {
     assert!(store.is_own(&one) && !store.is_own("resp_68af"));
     assert_eq!(one.len(), PREFIX.len() + 32);
 }
+
+#[test]
+fn of_a_conversation_its_newest_response_goes_last() {
+    let store = store(60, 30_000);
+    let ann = who("ann");
+    store.keep(&ann, response("a", None, 5_000));
+    store.keep(&ann, response("b", Some("a"), 5_000));
+    assert!(store.chain(&ann, "b").is_some());
+    store.keep(&who("bob"), response("c", None, 9_000));
+    store.keep(&who("eve"), response("d", None, 9_000));
+    assert!(store.find(&ann, "a").is_none());
+    assert!(store.find(&ann, "b").is_some(), "the next call names it");
+}

@@ -249,6 +249,23 @@ fn a_gate_follows_the_objects_of_a_cluster_and_says_what_it_found() {
 }
 
 #[test]
+fn a_gate_that_waits_sees_that_its_own_file_was_mended() {
+    let (server, upstream) = (server(), completions());
+    let mut gate = Gate::spawn_in_cluster(&kubeconfig(&server), &[], "--gateway default/door");
+    eventually("it waits", || {
+        gate.log().contains("there is no Gateway of a class")
+    });
+    gate.reconfigure("colour: red\n");
+    for text in [DOOR, &secret(FIRST), &route("one", &upstream)] {
+        apply(&server, text);
+    }
+    eventually("it waits for its file", || gate.log().contains("colour"));
+    gate.reconfigure("");
+    gate.comes_up();
+    eventually("it is open", || call(&gate, "one") == 200);
+}
+
+#[test]
 fn a_gate_waits_for_its_gateway_and_for_what_that_names() {
     let (server, upstream) = (server(), completions());
     apply(&server, &route("one", &upstream));

@@ -265,6 +265,40 @@ fn a_dead_server_and_one_that_hangs_hurt_nobody_and_are_told_of() {
 }
 
 #[test]
+fn a_session_whose_client_left_before_it_knew_of_it_is_ended_at_its_servers() {
+    let good = server("good");
+    let hangs = Upstream::start(|_, _| vec![Step::silence()]);
+    let servers = format!(
+        "    good: {{ url: \"{}\" }}\n    hangs: {{ url: \"{}\" }}",
+        url(&good),
+        url(&hangs)
+    );
+    let config = config(&servers, "    - { workload: agent }");
+    let gate = Gate::start(&config.replace("within: 1s", "within: 10m"), &[]);
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize()});
+    let body = body.to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: g\r\nx-workload-app: agent\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut client = std::net::TcpStream::connect(gate.data).expect("the gate listens");
+    client
+        .write_all((head + &body).as_bytes())
+        .expect("it is taken");
+    testing::eventually("one server has opened a session", || {
+        let of = ["backend=\"mcp:good\"", "result=\"2xx\""];
+        gate.metric("tollgate_attempts_total", &of) >= 1.0
+    });
+    drop(client);
+    testing::eventually("the session is ended", || {
+        let seen = good.seen();
+        let mut ends = seen.iter().filter(|seen| seen.head.starts_with("DELETE "));
+        ends.any(|seen| seen.header("mcp-session-id") == ["of-good"])
+    });
+}
+
+#[test]
 fn a_session_is_good_for_its_caller_on_its_route_and_for_nobody_else() {
     let (one, other) = (server("one"), server("other"));
     let servers = format!(
@@ -645,6 +679,36 @@ fn ids_of_every_kind_codings_and_charsets_pass() {
         body,
     );
     assert_eq!(told.status, 200, "{}", told.body);
+}
+
+#[test]
+fn what_a_coded_message_decodes_to_counts_among_the_bodies_that_are_kept() {
+    let one = server("one");
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let mut config = config(&servers, "    - { workload: agent }");
+    config.push_str("bounds: { body: 1MiB, bodies: 1MiB }\n");
+    let gate = Gate::start(&config, &[]);
+    let caller = Caller::begun(&gate, "agent");
+    let coded = |bytes: usize| {
+        let text = "x".repeat(bytes);
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"one__read","arguments":{{"text":"{text}"}}}}}}"#
+        );
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(body.as_bytes()).expect("memory");
+        caller.send(
+            "POST",
+            &["content-encoding: gzip"],
+            &gzip.finish().expect("memory"),
+        )
+    };
+    let told = coded(900_000);
+    assert_eq!(told.status, 200, "{}", told.body);
+    // With the window of the decoder it is more than one body has room for.
+    let told = coded(1_030_000);
+    assert_eq!(told.status, 503, "{}", told.body);
+    let told = coded(900_000);
+    assert_eq!(told.status, 200, "all was given back: {}", told.body);
 }
 
 #[test]

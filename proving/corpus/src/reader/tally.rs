@@ -90,12 +90,6 @@ impl Tally {
         self.unknown.past += other.unknown.past;
         self.oddities.absorb(other.oddities);
     }
-
-    /// Records that are broken.
-    #[must_use]
-    pub fn broken_records(&self) -> u64 {
-        self.broken.values().sum()
-    }
 }
 
 /// Names and how often each occurred.

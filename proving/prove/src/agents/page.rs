@@ -20,10 +20,9 @@ pub(super) fn sections(outcome: &Outcome) -> Vec<Section> {
 fn verdict(outcome: &Outcome) -> Section {
     let mut section = Section::new("verdict", TITLE);
     section.text(format!("{}.", outcome.engine));
-    let is_equal = outcome.verdict == "equal";
     section.text(format!(
         "{}: {} sessions were done by {} live agents, recorded, and replayed by as many users in an order of its own{}.",
-        if is_equal { "EQUAL" } else { "DIFFERENT" },
+        outcome.verdict.shown(),
         number(outcome.sessions),
         number(outcome.agents.into()),
         if outcome.is_other_answers {

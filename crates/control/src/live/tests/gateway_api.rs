@@ -175,6 +175,61 @@ fn a_listener_that_cannot_be_served_keeps_no_other_from_being() {
 }
 
 #[test]
+fn listeners_of_one_port_that_ask_for_other_certificates_of_clients_are_not_served() {
+    let files = |kind: &str, name: &str, data: Value| {
+        let metadata = json!({ "name": name, "namespace": "a" });
+        json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata, "stringData": data, "data": data })
+    };
+    let pem = "-----BEGIN CERTIFICATE-----\n";
+    let pair = json!({ "tls.crt": pem, "tls.key": "-----BEGIN PRIVATE KEY-----\n" });
+    let mut secret = files("Secret", "pair", pair);
+    secret["data"] = Value::Null;
+    let mut objects = vec![secret];
+    for name in ["ca", "other-ca"] {
+        let mut roots = files("ConfigMap", name, json!({ "ca.crt": pem }));
+        roots["stringData"] = Value::Null;
+        objects.push(roots);
+    }
+    let listener = |name: &str, port: u16, ca: Option<&str>| {
+        let mut tls = json!({ "certificateRefs": [{ "name": "pair" }] });
+        if let Some(ca) = ca {
+            let roots = json!([{ "group": "", "kind": "ConfigMap", "name": ca }]);
+            tls["frontendValidation"] = json!({ "caCertificateRefs": roots });
+        }
+        let hostname = format!("{name}.example");
+        json!({ "name": name, "port": port, "protocol": "HTTPS", "hostname": hostname, "tls": tls })
+    };
+    let all = json!([
+        listener("open", 443, None),
+        listener("shut", 443, Some("ca")),
+        listener("one", 444, Some("ca")),
+        listener("two", 444, Some("other-ca")),
+        listener("same", 445, Some("ca")),
+        listener("alike", 445, Some("ca")),
+        // It asks for what is not there, and that is its own fault alone.
+        listener("fine", 446, None),
+        listener("faulty", 446, Some("none")),
+    ]);
+    let route = http_route(
+        "r",
+        json!([{ "name": "door" }]),
+        json!({ "rules": [{ "backendRefs": to_web() }] }),
+    );
+    let mut cluster = cluster(all, &[route]);
+    cluster.extend(objects);
+    let live = lowered(&cluster, None);
+    let served = &document(&live)["listen"]["listeners"];
+    let served = served.as_array().expect("listeners").iter();
+    let names: Vec<&Value> = served.map(|of| &of["name"]).collect();
+    assert_eq!(names, ["same", "alike", "fine"]);
+    let against = "Accepted=ProtocolConflict Programmed=Invalid Conflicted=ProtocolConflict";
+    let told = listeners(&live);
+    for (name, line) in ["open", "shut", "one", "two"].iter().zip(&told) {
+        assert_eq!(*line, format!("{name} 1 {against}"));
+    }
+}
+
+#[test]
 fn a_route_is_told_for_each_parent_why_it_is_not_attached() {
     let listeners = json!([
         { "name": "mine", "port": 80, "protocol": "HTTP", "hostname": "*.example" },

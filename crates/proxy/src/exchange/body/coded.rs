@@ -8,27 +8,17 @@ use std::rc::Rc;
 use policy::exchange::Verdict;
 use policy::refusal::Refusal;
 use wire::call::CallScanner;
-use wire::encoding::{Coding, Decoder};
+use wire::encoding::Coding;
 
 use super::{Rope, scan};
+use crate::decoding::{Decoding, STEP_BYTES};
 use crate::exchange::active::ActiveExchange;
-use crate::stint::{STINT_BYTES, Stint};
-
-/// Coded bytes that are decoded at once: they come to no more than a hundred times as many, and a little at the beginning.
-const STEP_BYTES: usize = 1 << 10;
-
-/// So many steps are done before others run.
-const STEPS_A_STINT: usize = 4;
-/// What may come beyond twice what it decodes to and what the decoder may keep.
-const ALLOWANCE_BYTES: usize = 64 << 10;
+use crate::stint::Stint;
 
 pub(super) struct Coded {
-    decoder: Box<Decoder>,
-    /// What the decoder may keep, which is counted once the first bytes come.
-    keeps: usize,
+    decoding: Decoding,
+    /// What the decoder may keep is counted: it is once the first bytes come.
     has_begun: bool,
-    came: usize,
-    decoded: usize,
     counted: usize,
 }
 
@@ -36,11 +26,8 @@ impl Coded {
     #[cold]
     pub(super) fn new(coding: Coding) -> Self {
         Self {
-            decoder: Box::new(Decoder::new(coding)),
-            keeps: coding.window_bytes(),
+            decoding: Decoding::new(coding),
             has_begun: false,
-            came: 0,
-            decoded: 0,
             counted: 0,
         }
     }
@@ -52,28 +39,20 @@ impl Coded {
         piece: &[u8],
         (scanner, stint, rope): (&mut Option<CallScanner>, &mut Stint, &mut Rope),
     ) -> Verdict {
-        if !std::mem::replace(&mut self.has_begun, true) && !active.keep_body(self.keeps) {
+        if !std::mem::replace(&mut self.has_begun, true) && !active.keep_body(self.decoding.window)
+        {
             self.has_begun = false;
             return active.refuse_unread(Refusal::Overloaded);
         }
-        self.came += piece.len();
+        self.decoding.came += piece.len();
         let mut verdict = self.count(active);
         for step in piece.chunks(STEP_BYTES) {
             if !matches!(verdict, Verdict::Read { .. }) {
                 return verdict;
             }
-            let mut decoded = Vec::new();
-            let pushed = self
-                .decoder
-                .push(step, |more| decoded.extend_from_slice(more));
-            if pushed.is_err() {
+            let Ok(decoded) = self.decoding.step(step, stint).await else {
                 return active.refuse_unread(Refusal::CodedBody);
-            }
-            self.decoded += decoded.len();
-            // What is longer than what it says was made to take time: members and blocks that hold nothing.
-            if self.came > self.decoded * 2 + self.keeps + ALLOWANCE_BYTES {
-                return active.refuse_unread(Refusal::CodedBody);
-            }
+            };
             verdict = self.count(active);
             if !matches!(verdict, Verdict::Read { .. }) {
                 return verdict;
@@ -81,9 +60,6 @@ impl Coded {
             if !active.keep_body(decoded.len()) {
                 return active.refuse_unread(Refusal::Overloaded);
             }
-            // Also of what decodes to nothing others do not wait for the end.
-            stint.add(STINT_BYTES / STEPS_A_STINT);
-            stint.pass().await;
             if let Some(scanner) = scanner
                 && let Err(fault) = scan(scanner, &decoded, stint).await
             {
@@ -98,7 +74,7 @@ impl Coded {
 
     /// Tells of what is more than was told.
     fn count(&mut self, active: &mut ActiveExchange) -> Verdict {
-        let longer = self.came.max(self.decoded);
+        let longer = self.decoding.came.max(self.decoding.decoded);
         let more = longer - std::mem::replace(&mut self.counted, longer);
         let now = Rc::clone(active.worker()).now();
         active.tell_at(now, |exchange, env| exchange.read_body(more, env))
@@ -109,12 +85,12 @@ impl Coded {
     /// # Errors
     /// It was not all of it.
     #[cold]
-    pub(super) fn finish(mut self, active: &mut ActiveExchange) -> Result<(), Refusal> {
+    pub(super) fn finish(self, active: &mut ActiveExchange) -> Result<(), Refusal> {
         if self.has_begun {
-            active.drop_kept(self.keeps);
+            active.drop_kept(self.decoding.window);
         }
-        active.exchange.decoded(self.decoded);
-        let finished = self.decoder.finish();
+        active.exchange.decoded(self.decoding.decoded);
+        let finished = self.decoding.finish();
         finished.map_err(|_| Refusal::CodedBody)
     }
 }

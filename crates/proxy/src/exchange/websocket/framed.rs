@@ -13,7 +13,7 @@ use wire::call::{Ended, ends_call, error_event, error_event_of};
 use wire::sse::DataReader;
 use wire::websocket::{self, Message};
 
-use super::{Last, Session};
+use super::{Last, Next, Session};
 use crate::buffer::Buffers;
 use crate::client::{BodyFault, BodyLength, Downstream};
 
@@ -40,6 +40,9 @@ pub(super) struct Framed<'s, 'c> {
 impl<'s, 'c> Framed<'s, 'c> {
     pub(super) fn new(session: &'s mut Session<'c>, body: Vec<u8>) -> Self {
         let asked = Bytes::from(body);
+        session.asked = asked.len();
+        // Where there is no room for it, the call itself is refused.
+        let _has_room = session.count();
         Self {
             session,
             body: Some(asked.clone()),
@@ -54,10 +57,11 @@ impl<'s, 'c> Framed<'s, 'c> {
 
     /// The call is over: tells the client so, where nothing else did.
     pub(super) fn end(&mut self) {
-        if !self.is_over && !self.session.is_gone {
+        if !self.is_over && !self.session.is_gone && self.session.leaves.is_none() {
             let says = "the answer ended without its end";
             self.fail(502, "upstream_error", "upstream_cut", says);
         }
+        self.session.asked = 0;
         // What is kept has changed; if there is no room for it, the connection ends with the next piece.
         let _has_room = self.session.count();
     }
@@ -136,24 +140,22 @@ impl Downstream for Framed<'_, '_> {
 
     fn poll_gone(&mut self, _buffers: &Buffers, cx: &mut Context<'_>) -> Poll<()> {
         let session = &mut *self.session;
+        if session.leaves.is_some() {
+            return Poll::Ready(());
+        }
         loop {
             match session.reader.message() {
                 Ok(Some(Message::Text(text))) => session.waiting.push_back(text),
-                Ok(Some(Message::Ping(payload))) => websocket::pong(&payload, &mut session.out),
-                Ok(Some(Message::Pong)) => {}
                 Ok(None) if session.has_much_waiting() => break,
                 Ok(None) => match ready!(session.poll_read_or_sent(cx)) {
                     Ok(()) => {}
-                    Err(_) => {
-                        session.is_gone = true;
-                        return Poll::Ready(());
-                    }
+                    Err(code) => return session.leave(code),
                 },
-                // It ends the connection, or says what nobody serves.
-                Ok(Some(Message::Close(_) | Message::Binary(_))) | Err(_) => {
-                    session.is_gone = true;
-                    return Poll::Ready(());
-                }
+                Ok(Some(message)) => match session.hear(message) {
+                    Some(Next::Over(code)) => return session.leave(code),
+                    Some(Next::Message(_)) | None => {}
+                },
+                Err(fault) => return session.leave(Some(fault.code())),
             }
         }
         let _sent = session.poll_sent(cx);
@@ -211,6 +213,6 @@ impl Downstream for Framed<'_, '_> {
     }
 
     fn abandon(&mut self) {
-        self.session.is_gone = true;
+        self.session.is_gone |= self.session.leaves.is_none();
     }
 }

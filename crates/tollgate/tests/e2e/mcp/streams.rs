@@ -190,6 +190,23 @@ fn what_servers_say_outside_calls_is_heard_on_one_stream_as_far_as_filters_let_i
 
 #[test]
 fn a_change_that_a_server_tells_of_is_known_to_all_workers_at_once() {
+    told_to_all(|_, _| {});
+}
+
+#[test]
+fn a_change_that_a_stream_from_before_a_reload_tells_of_is_known_after_it() {
+    told_to_all(|gate, config| {
+        gate.reconfigure(&format!("{config}bounds: {{ body: 1MiB }}\n"));
+        eventually("the reload", || {
+            gate.log().matches("configuration taken").count() == 1
+        });
+        // A scrape is queued to every worker behind the message with the new configuration.
+        gate.metrics();
+    });
+}
+
+/// A server tells a standing stream that its tools changed, after `between`: they are listed anew.
+fn told_to_all(between: impl FnOnce(&Gate, &str)) {
     let listed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counts = std::sync::Arc::clone(&listed);
     let changed = crate::harness::Signal::default();
@@ -210,12 +227,11 @@ fn a_change_that_a_server_tells_of_is_known_to_all_workers_at_once() {
         vec![Step::Send(reply("one", seen))]
     });
     let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
-    let gate = Gate::start(
-        &("workers: 2\n".to_owned() + &config(&servers, "    - { workload: agent }")),
-        &[],
-    );
+    let config = "workers: 2\n".to_owned() + &config(&servers, "    - { workload: agent }");
+    let gate = Gate::start(&config, &[]);
     let caller = Caller::begun(&gate, "agent");
     let mut listening = Listening::begin(&caller, "");
+    between(&gate, &config);
     let lists = || listed.load(std::sync::atomic::Ordering::SeqCst);
     for _ in 0..20 {
         caller.tools();
