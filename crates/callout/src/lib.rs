@@ -10,6 +10,7 @@ mod about_token;
 mod client;
 mod client_auth;
 mod dial;
+mod document;
 mod engine_metrics;
 mod engine_tokens;
 mod ext_authz;
@@ -39,6 +40,7 @@ mod tests;
 pub use about_token::TOKEN_BYTES_MAX;
 pub use client::{Bounds, Client, Protocol};
 pub use client_auth::ClientAuth;
+pub use document::fetched;
 pub use engine_metrics::{EngineMetrics, EngineNews};
 pub use engine_tokens::{
     AskedBy, EngineCount, EngineModel, EnginePlace, EngineQuestion, EngineSays, EngineTokens,

@@ -8,8 +8,10 @@ mod login;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use openapi::Remote;
 use policy::admin::Access;
 use policy::counting::Settings;
 use policy::credential::UpstreamAuth;
@@ -74,6 +76,8 @@ pub struct Host {
     pub calibration: Option<Calibration>,
     /// Servers of tools that are started by a command: of each the endpoint whose address is told when the gate runs.
     pub tool_commands: Vec<ToolCommand>,
+    /// Servers of tools that are HTTP APIs, whose descriptions are fetched.
+    pub tool_descriptions: Vec<ToolDescription>,
     /// Where each of the snapshot's backends is asked, in their order.
     pub asked: Vec<AskedAt>,
     /// How each of the snapshot's backends is asked for its engines' metrics, in their order; `None`: it is not.
@@ -115,6 +119,17 @@ pub struct ToolCommand {
     pub endpoint: EndpointId,
     /// What is started.
     pub program: Program,
+}
+
+/// A server of tools whose description is fetched.
+#[derive(Debug, Clone)]
+pub struct ToolDescription {
+    /// The server's name.
+    pub server: String,
+    /// What is known of it, which the snapshot's server has, too.
+    pub remote: Arc<Remote>,
+    /// Roots to trust where it is fetched, in place of the system's, PEM.
+    pub ca_pem: Option<Vec<u8>>,
 }
 
 /// A program and what it is given.

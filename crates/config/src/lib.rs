@@ -19,7 +19,8 @@ pub use host::{
     GoogleSource, Host, HostListener, IntrospectionSource, JwksSource, JwtSource, KeptResponses,
     Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OtlpProtocol, Piece,
     Program, ReviewedAction, StaticKey, Tls, TokenReviewSource, TokenSource, TokenizerSource,
-    ToolCommand, Traces, UpstreamCredential, Vocabulary, WorkloadFrom, WrittenRule,
+    ToolCommand, ToolDescription, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
+    WrittenRule,
 };
 pub use import::{Imported, import_agentgateway, import_litellm, import_portkey};
 pub use line::line_of;

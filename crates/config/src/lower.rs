@@ -16,7 +16,7 @@ use crate::catalogue::CatalogueModel;
 use crate::decode::{At, Decode, Field, Findings, HIDDEN, OneOrMany, Place};
 use crate::fault::{Fault, Faults};
 use crate::host::{
-    AskedAt, ClientCertificate, EndpointPicker, EngineMetrics, Host, ToolCommand,
+    AskedAt, ClientCertificate, EndpointPicker, EngineMetrics, Host, ToolCommand, ToolDescription,
     UpstreamCredential,
 };
 use crate::node::Node;
@@ -42,6 +42,7 @@ mod limit;
 mod listeners;
 mod login;
 mod mcp;
+mod openapi;
 mod pem;
 mod plain;
 mod price;
@@ -112,6 +113,8 @@ struct Made {
     pickers: Vec<Option<EndpointPicker>>,
     /// Servers of tools that are commands.
     commands: Vec<ToolCommand>,
+    /// Servers of tools whose descriptions are fetched.
+    descriptions: Vec<ToolDescription>,
 }
 
 /// Lowers a parsed document.
@@ -269,6 +272,7 @@ impl Lowering<'_> {
             engine_metrics,
             pickers,
             commands,
+            descriptions,
         } = std::mem::take(&mut self.made);
         if let Some(host) = &mut host {
             host.credentials = credentials;
@@ -278,6 +282,7 @@ impl Lowering<'_> {
             host.engine_metrics = engine_metrics;
             host.pickers = pickers;
             host.tool_commands = commands;
+            host.tool_descriptions = descriptions;
             host.rules = authority.rules;
             host.ext_authz = authority.ext_authz;
             host.access_review = authority.access_review;

@@ -9,6 +9,7 @@ pub(crate) use actions::{
 pub(crate) use admin::AdminRole;
 pub(crate) use call::{Call, Flag};
 pub(crate) use catalogue::{CatalogueAt, Day, Page};
+pub(crate) use description::DescriptionAt;
 pub use header::may_name_callers;
 pub(crate) use header::{CredentialHeader, IdentityHeader, PassedHeader, Scheme, SecretHeader};
 pub(crate) use network::{Address, Network};
@@ -31,13 +32,14 @@ pub(crate) use word::{
     Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
     ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, JwtBearer, McpPrefix,
     OnToolChange, OtlpProtocol, Protocol, ProxyProtocol, RecordUser, Recorded, Serves, SystemNames,
-    Trust, Whose, Window, listed, words,
+    ToolMethod, Trust, Whose, Window, listed, words,
 };
 
 mod actions;
 mod admin;
 mod call;
 mod catalogue;
+mod description;
 mod header;
 mod network;
 mod number;

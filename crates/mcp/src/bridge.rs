@@ -185,6 +185,20 @@ pub fn arguments<'a>(message: &'a [u8], params: Option<&Range<usize>>) -> &'a [u
     }
 }
 
+/// The arguments of a call, where it has any.
+///
+/// # Errors
+/// [`Fault`] where they stand twice, or in another spelling.
+pub fn arguments_once<'a>(
+    message: &'a [u8],
+    params: Option<&Range<usize>>,
+) -> Result<Option<&'a [u8]>, Fault> {
+    let text = params.and_then(|params| message.get(params.clone()));
+    let Some(text) = text else { return Ok(None) };
+    let [found] = members(text, ["arguments"], 0)?;
+    Ok(found.map(|(_, raw, _)| raw))
+}
+
 /// An answer with another id.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! Invariant: what a filter keeps from a list it keeps from use: both ask the same question, of a server's own name of a thing.
 //! Not here: which rule takes a call ([`crate::route`]), messages, names and sessions of the protocol (`mcp`, the crate), limits and who calls ([`crate::front`]).
 
+mod described;
 mod ended;
 mod expiring;
 mod held;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use crate::id::{BackendId, RouteId};
 use crate::secret::Secret;
 
+pub use self::described::{Described, HttpAnswer, HttpCall, Method, NoCall};
 pub use self::ended::{Ended, Mark};
 pub use self::held::{Held, HeldChanges, NotHeld, OfClient, URI_BYTES_MAX};
 pub use self::kept::Kept;
@@ -97,6 +99,8 @@ pub struct Server {
     pub at: Box<str>,
     /// It is a command: each session is a process, so that none is begun to find out what it speaks.
     pub is_command: bool,
+    /// It is an HTTP API, which is asked by its description and speaks no such protocol.
+    pub described: Option<Arc<dyn Described>>,
     /// What clients see of it.
     pub shows: Shows,
     /// What its tools are to be, where that is pinned.

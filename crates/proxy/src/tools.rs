@@ -7,6 +7,7 @@
 
 mod again;
 mod answer;
+mod api;
 mod ask;
 mod body;
 mod call;

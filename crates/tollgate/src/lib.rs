@@ -18,6 +18,7 @@ mod controller;
 mod convert;
 mod credential;
 pub mod demo;
+mod descriptions;
 pub mod embedded;
 mod explain;
 mod fixed;

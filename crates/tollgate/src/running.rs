@@ -31,6 +31,7 @@ use crate::calibration::Calibrator;
 use crate::calibration::engines::Engines;
 use crate::cluster::Clustered;
 use crate::credential;
+use crate::descriptions::{self, Asking};
 use crate::fixed::{Fixed, fixed};
 use crate::identity;
 use crate::issuers;
@@ -250,6 +251,17 @@ pub(crate) fn publication(
     let acceptors = listeners::acceptors(&loaded.host.listeners)?;
     let made = std::mem::take(&mut loaded.host.upstream_credentials);
     let makers = credential::complete(&mut loaded.snapshot, &made, moment)?;
+    let described = std::mem::take(&mut loaded.host.tool_descriptions);
+    let asking = match moment.services().filter(|_| !described.is_empty()) {
+        Some(services) => Some(Asking {
+            known: &services.descriptions,
+            handle: services.handle()?,
+            // Keys that changed change no description.
+            is_content: matches!(moment, Moment::Keys(_)),
+        }),
+        None => None,
+    };
+    descriptions::complete(&mut loaded.snapshot, &described, asking.as_ref())?;
     let commands = std::mem::take(&mut loaded.host.tool_commands);
     if let Some(services) = moment.services() {
         loaded.snapshot.prompt_counter = Some(Arc::clone(&services.prompts) as _);

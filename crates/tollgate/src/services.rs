@@ -19,6 +19,7 @@ use policy::prompt_counter::{AskedPrompt, PromptCounter};
 use policy::secret::Secret;
 use tokio::sync::oneshot;
 
+use crate::descriptions::Descriptions;
 use crate::responses::Responses;
 use crate::stdio::Bridges;
 use crate::watched::Watched;
@@ -56,6 +57,8 @@ pub(crate) struct Services {
     pub(crate) makers: Makers,
     /// Servers of tools that are commands.
     pub(crate) bridges: Bridges,
+    /// Servers of tools whose descriptions are fetched.
+    pub(crate) descriptions: Descriptions,
     /// Engines that are asked what they have to do.
     pub(crate) watched: Watched,
     /// Where people log in: of each listener, by what is written.

@@ -23,6 +23,7 @@ const PURE: &[&str] = &[
     "identity",
     "authority",
     "mcp",
+    "openapi",
     "experiment",
     "simulator",
 ];

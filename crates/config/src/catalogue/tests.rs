@@ -66,6 +66,17 @@ fn some_of_it_by_hand() {
         (rate(3_750), rate(300))
     );
     assert_eq!(sonnet.tiers[0].rates.output, rate(22_500));
+    // On Bedrock the profile of a region costs a tenth more than the global one.
+    let (global, us) = (
+        of("global.anthropic.claude-sonnet-4-6"),
+        of("us.anthropic.claude-sonnet-4-6"),
+    );
+    assert_eq!(
+        (global.rates.input, us.rates.input, us.rates.output),
+        (rate(3_000), rate(3_300), rate(16_500))
+    );
+    assert_eq!(us.rates.cache_write_5m, rate(4_125));
+    assert_eq!(of("amazon.nova-pro-v1:0").rates.output, rate(3_200));
     let gpt = of("gpt-5");
     assert_eq!(
         (gpt.rates.input, gpt.rates.cached, gpt.rates.output),

@@ -1,16 +1,20 @@
-//! The `llm` section of agentgateway's configuration (<https://agentgateway.dev/docs/standalone/latest/llm/>) as a document of this gate.
+//! The `llm` section of agentgateway's configuration (<https://agentgateway.dev/docs/standalone/latest/llm/>) and its servers of tools as a
+//! document of this gate.
 //!
 //! Invariant: as of all that is imported: no secret is written, and each setting without a counterpart has a comment with its line.
-//! Not here: providers (`provider`), its routes, listeners and policies outside of that section, printing it (`tollgate import`).
+//! Not here: providers (`provider`), servers of tools (`tools`), its other routes and listeners, printing it (`tollgate import`).
+
+mod tools;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use self::tools::Tools;
 use super::deployment::target;
 use super::provider::{self, Kind, Provider};
 use super::read::{Given, Section, scalar};
 use super::{Imported, comment, imported};
-use crate::decode::{Findings, Place, Written};
+use crate::decode::{Findings, Place, Written, child};
 use crate::document;
 use crate::fault::Faults;
 use crate::node::{Node, Value};
@@ -62,7 +66,7 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ),
 ];
 
-/// Makes a document of the `llm` section of a configuration of agentgateway's.
+/// Makes a document of the `llm` section of a configuration of agentgateway's, and of its servers of tools.
 ///
 /// # Errors
 /// [`Faults`] where it cannot be read, or nothing of it can be taken over.
@@ -73,9 +77,9 @@ pub fn import_agentgateway(path: &Path, sources: &dyn Sources) -> Result<Importe
     let mut plan = Plan::default();
     if let Some(root) = Section::open(&root, "", &mut findings) {
         plan.whole(&root, &mut findings);
-        if plan.routes.is_empty() && findings.faults.is_empty() {
-            let says = "none of its models can be reached from here";
-            let hint = "name a configuration with an `llm` section that has `models`; the warnings say more";
+        if plan.routes.is_empty() && plan.tools.is_empty() && findings.faults.is_empty() {
+            let says = "none of its models and servers of tools can be reached from here";
+            let hint = "name a configuration with an `llm` section that has `models`, or with `mcp` that has `targets`; the warnings say more";
             findings.fault(&root.place_of("llm"), says, hint);
         }
     }
@@ -87,6 +91,7 @@ pub fn import_agentgateway(path: &Path, sources: &dyn Sources) -> Result<Importe
 struct Plan {
     backends: Vec<Backend>,
     routes: Vec<Route>,
+    tools: Tools,
     comments: Vec<String>,
 }
 
@@ -108,10 +113,12 @@ struct Route {
 
 impl Plan {
     fn whole(&mut self, root: &Section<'_>, findings: &mut Findings) {
-        for entry in root.entries().filter(|entry| entry.key != "llm") {
-            let says = "is not taken over: this reads the `llm` section alone";
+        let known = ["llm", "mcp", "binds"];
+        for entry in root.entries().filter(|entry| !known.contains(&&*entry.key)) {
+            let says = "is not taken over: this reads models and servers of tools alone";
             self.comment(&root.place_of(&entry.key), says);
         }
+        self.servers(root, findings);
         let llm = root.section("llm", findings);
         self.others(&llm, &["models"]);
         for (nth, node) in llm.list("models").iter().enumerate() {
@@ -120,6 +127,33 @@ impl Plan {
                 self.model(&model, findings);
             }
         }
+    }
+
+    /// Servers of tools: of the `mcp` section, and of routes whose backends are such.
+    fn servers(&mut self, root: &Section<'_>, findings: &mut Findings) {
+        let mut tools = std::mem::take(&mut self.tools);
+        let mcp = root.section("mcp", findings);
+        if root.get("mcp").is_some() {
+            let policies = mcp.section("policies", findings);
+            tools.add(&mcp, &policies, (self, findings));
+        }
+        for bind in below(root, "binds", findings) {
+            for listener in below(&bind, "listeners", findings) {
+                for route in below(&listener, "routes", findings) {
+                    let policies = route.section("policies", findings);
+                    for backend in below(&route, "backends", findings) {
+                        if backend.get("mcp").is_none() {
+                            let says = "is no server of tools, and is not taken over";
+                            self.comment(&backend.place, says);
+                            continue;
+                        }
+                        let mcp = backend.section("mcp", findings);
+                        tools.add(&mcp, &policies, (self, findings));
+                    }
+                }
+            }
+        }
+        self.tools = tools;
     }
 
     fn model(&mut self, section: &Section<'_>, findings: &mut Findings) {
@@ -229,9 +263,13 @@ impl Plan {
 
     /// Comments on what is written besides.
     fn others(&mut self, section: &Section<'_>, known: &[&str]) {
+        self.others_of(section, known, &ELSEWHERE);
+    }
+
+    fn others_of(&mut self, section: &Section<'_>, known: &[&str], elsewhere: &[(&str, &str)]) {
         let written: Vec<&str> = section.entries().map(|entry| &*entry.key).collect();
         for key in written.into_iter().filter(|key| !known.contains(key)) {
-            let said = ELSEWHERE.iter().find(|(name, _)| *name == key);
+            let said = elsewhere.iter().find(|(name, _)| *name == key);
             let says = said.map_or("has no counterpart", |(_, says)| says);
             self.comment(&section.place_of(key), says);
         }
@@ -250,7 +288,24 @@ impl Plan {
         );
         comment::write(&mut text, 0, &says);
         text.push_str("\n# Whoever reaches the gate may call it; docs/identity.md says how callers are told apart.\n");
-        text.push_str("identity: { default: default }\n\nbackends:\n");
+        text.push_str("identity: { default: default }\n");
+        if !self.routes.is_empty() {
+            self.models(&mut text);
+        }
+        if !self.tools.is_empty() {
+            self.tools.write(&mut text);
+        }
+        if !self.comments.is_empty() {
+            text.push_str("\n# What differs, and what has no counterpart:\n");
+            for says in &self.comments {
+                comment::write(&mut text, 0, &format!("- {says}"));
+            }
+        }
+        text
+    }
+
+    fn models(&self, text: &mut String) {
+        text.push_str("\nbackends:\n");
         for backend in &self.backends {
             let _ = writeln!(text, "  {}:", backend.name);
             let _ = writeln!(text, "    url: {}", scalar(&backend.url));
@@ -273,14 +328,17 @@ impl Plan {
         }
         text.push_str("\n# What models cost: `tollgate prices` lists it. A price of your own stands beside the catalogue.\n");
         text.push_str("prices: { catalogue: builtin }\n");
-        if !self.comments.is_empty() {
-            text.push_str("\n# What differs, and what has no counterpart:\n");
-            for says in &self.comments {
-                comment::write(&mut text, 0, &format!("- {says}"));
-            }
-        }
-        text
     }
+}
+
+/// The mappings of a list below another one.
+fn below<'a>(of: &Section<'a>, key: &str, findings: &mut Findings) -> Vec<Section<'a>> {
+    let open = |(nth, node)| {
+        let path = format!("{}[{nth}]", child(&of.place.path, key));
+        Section::open(node, &path, findings)
+    };
+    let items = of.list(key).iter().enumerate();
+    items.filter_map(open).collect()
 }
 
 /// The provider of a model, in the words of the table, and the model that is said with it.

@@ -24,7 +24,7 @@ fn every_config_of_portkeys_becomes_a_document_that_check_takes() {
 }
 
 #[test]
-fn every_llm_section_of_agentgateways_becomes_a_document_that_check_takes() {
+fn every_configuration_of_agentgateways_becomes_a_document_that_check_takes() {
     every_one_in("agentgateway", import_agentgateway, 2);
 }
 
@@ -112,7 +112,7 @@ fn checked(world: &World, text: &str) -> Vec<Fault> {
                 if is_address {
                     "https://host.example/v1"
                 } else {
-                    "canary-of-a-variable"
+                    "canary-of-a-variable-that-is-long-enough"
                 },
             );
         }

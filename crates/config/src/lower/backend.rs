@@ -31,27 +31,48 @@ pub(super) struct Address<'a> {
     edits: Option<Box<FieldEdits>>,
 }
 
+/// What a backend is for.
+#[derive(Clone, Copy)]
+pub(super) enum Serves<'a> {
+    /// Models, or plain HTTP.
+    Models,
+    /// It is a server of tools.
+    Tools,
+    /// Likewise, and its address is said elsewhere.
+    ToolsAt(&'a At<Target>),
+}
+
 impl super::Lowering<'_> {
     pub(super) fn backends(&mut self, written: &MapOf<Name, Backend>, snapshot: &mut Snapshot) {
         let mut ordered: Vec<_> = written.0.iter().collect();
         ordered.sort_by(|a, b| a.0.value.cmp(&b.0.value));
         for (name, backend) in ordered {
             if let Some(backend) = backend {
-                self.backend(name, backend, false, snapshot);
+                self.backend(name, backend, Serves::Models, snapshot);
             }
         }
         self.shared_pools(written, snapshot);
     }
 
-    /// `has_tools`: it is a server of tools, and is checked as one.
+    /// A server of tools is checked as one.
     pub(super) fn backend(
         &mut self,
         name: &At<Name>,
         written: &Backend,
-        has_tools: bool,
+        serves: Serves<'_>,
         snapshot: &mut Snapshot,
     ) {
-        let addresses = self.addresses(name, written);
+        let addresses = match serves {
+            Serves::ToolsAt(target) => vec![Address {
+                target,
+                weight: 1,
+                credential: &written.credential,
+                owner: name.place.clone(),
+                edits: None,
+            }],
+            Serves::Models | Serves::Tools => self.addresses(name, written),
+        };
+        let has_tools = !matches!(serves, Serves::Models);
         let ca_file = self.roots(name, written, &addresses);
         let id = BackendId(number(snapshot.backends.len()));
         let protocol = written

@@ -77,6 +77,7 @@ impl super::Lowering<'_> {
             engine_metrics: Vec::new(),
             pickers: Vec::new(),
             tool_commands: Vec::new(),
+            tool_descriptions: Vec::new(),
             listeners: Vec::new(),
             traces: self.traces(&document.traces),
             responses: self.kept_responses(&document.responses),

@@ -19,7 +19,7 @@ use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
 use self::filter::{at, pins, shows};
-use super::backend::number;
+use super::backend::{Serves, number};
 use super::limit::WrittenRate;
 use super::route::{registered, some_of};
 use crate::decode::{At, Decode, Field, ListOf, OneOrMany, Place, nearest};
@@ -66,6 +66,7 @@ impl super::Lowering<'_> {
                 is_command: !server.command.is_absent(),
                 pins: pins(&name.value.0, server),
                 at: at(&name.value.0, server),
+                described: None,
                 changes: Arc::default(),
             });
             match self.command(name, server, snapshot) {
@@ -73,7 +74,12 @@ impl super::Lowering<'_> {
                     self.made.commands.push(command);
                     self.bridge(&label, snapshot);
                 }
-                None => self.backend(&label, &server.target, true, snapshot),
+                None => {
+                    let described = self.described(name, &label, server, snapshot);
+                    if let Some(last) = servers.last_mut() {
+                        last.described = described;
+                    }
+                }
             }
         }
         let routes = self.mcp_routes(written, &servers, snapshot);
@@ -171,6 +177,9 @@ impl super::Lowering<'_> {
             ("proxy", !target.proxy.is_absent()),
             ("pool", !target.pool.is_absent()),
             ("timeouts", !target.timeouts.is_absent()),
+            ("openapi", !written.openapi.is_absent()),
+            ("base", !written.base.is_absent()),
+            ("methods", !written.methods.is_absent()),
         ];
         let said = said(&of_addresses);
         if !said.is_empty() {
@@ -207,7 +216,7 @@ impl super::Lowering<'_> {
         let written = parse(BRIDGE).ok();
         let written = written.and_then(|node| Backend::decode(&node, "", &mut self.findings));
         if let Some(written) = written {
-            self.backend(label, &written, true, snapshot);
+            self.backend(label, &written, Serves::Tools, snapshot);
         }
     }
 

@@ -7,7 +7,7 @@ use policy::billing::{BilledBy as By, Billing as Bills};
 use policy::client::Recorded as Keeps;
 use policy::credential::Known;
 use policy::limit::Window as Counts;
-use policy::mcp::{OnChange, Prefix};
+use policy::mcp::{Method, OnChange, Prefix};
 use policy::snapshot::{AskUsage as Asks, Protocol as Http};
 use policy::{budget, subject};
 use translate::Dialect as Spoken;
@@ -76,6 +76,15 @@ words! {
     OnToolChange(OnChange): "does not say what becomes of a changed tool" => {
         "warn" => OnChange::Warn,
         "refuse" => OnChange::Refuse,
+    }
+
+    /// A method whose operations are tools.
+    ToolMethod(Method): "is no method whose operations are tools" => {
+        "GET" => Method::Get,
+        "POST" => Method::Post,
+        "PUT" => Method::Put,
+        "PATCH" => Method::Patch,
+        "DELETE" => Method::Delete,
     }
 
     /// A header that belongs to the API of one provider.

@@ -6,8 +6,8 @@ use super::route::Limit;
 use super::{Backend, Bearer};
 use crate::decode::{At, ListOf, MapOf, OneOrList, OneOrMany, ShortOrFull, record};
 use crate::scalar::{
-    Argument, Brief, EnvironmentName, Expression, File, Inline, McpPrefix, Name, NameGlob,
-    OnToolChange, ServerName, Span, Text, ToolDigest, ToolName,
+    Argument, Brief, DescriptionAt, EnvironmentName, Expression, File, Inline, McpPrefix, Name,
+    NameGlob, OnToolChange, ServerName, Span, Text, ToolDigest, ToolMethod, ToolName,
 };
 use crate::target::Target;
 
@@ -48,7 +48,7 @@ record! {
 }
 
 record! {
-    /// A server of tools, over Streamable HTTP: its `url`, credential and connections as a backend has them; or a `command`.
+    /// A server of tools, over Streamable HTTP: its `url`, credential and connections as a backend has them; or a `command`; or an HTTP API by its `openapi`.
     McpServer of target: Backend {
         /// The program that is the server, over stdio: one process for each session. In place of a `url`.
         optional command: At<Argument>,
@@ -58,6 +58,12 @@ record! {
         optional environment: MapOf<EnvironmentName, At<Inline>>,
         /// Where it runs; in the gate's own directory unless said.
         optional directory: At<File>,
+        /// The OpenAPI description (3.0 or later, JSON or YAML) of an HTTP API, whose operations are the tools: a file, or an address that it is fetched from. In place of a `url`.
+        optional openapi: At<DescriptionAt>,
+        /// Where that API is; the description's first server unless said.
+        optional base: At<Target>,
+        /// Methods of it whose operations are tools; all of these unless said.
+        optional methods: OneOrMany<ToolMethod>,
         /// Tools of it that clients see and may call; all unless said.
         optional tools: Selection,
         /// Prompts of it that clients see and may get; all unless said.

@@ -26,6 +26,9 @@ impl Sources for Generous<'_> {
                 r#"{"type":"service_account","client_email":"a","private_key":"b","token_uri":"https://c"}"#
             }
             "keys.jsonl" => "",
+            "pets.yaml" => {
+                "openapi: 3.1.0\nservers: [ { url: 'https://pets.example' } ]\npaths: { /pets: { get: {} } }\n"
+            }
             "jwks.json" => r#"{"keys":[]}"#,
             "tokenizer.json" | "tokenizer_config.json" => "{}",
             _ if name.ends_with(".pem") => {

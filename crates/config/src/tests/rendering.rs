@@ -525,6 +525,20 @@ fn mcp_rendered(mcp: &policy::mcp::Mcp, s: &policy::snapshot::Snapshot, out: &mu
     for server in &mcp.servers {
         let backend = s.backend(server.backend).unwrap();
         writeln!(out, "  server {} backend={}", server.name, backend.name).unwrap();
+        if let Some(described) = &server.described {
+            let list = described.list().map(|list| {
+                let list: serde_json::Value = serde_json::from_slice(&list).unwrap();
+                let tools = list["tools"].as_array().unwrap().clone();
+                tools
+                    .iter()
+                    .map(|of| of["name"].to_string())
+                    .collect::<Vec<_>>()
+            });
+            match list {
+                Some(names) => writeln!(out, "    is an API: {}", names.join(" ")).unwrap(),
+                None => writeln!(out, "    is an API whose description is fetched").unwrap(),
+            }
+        }
         shows(&server.shows, out);
         if let Some(pins) = &server.pins {
             let written = pins

@@ -128,15 +128,30 @@ pub(super) struct Began {
     pub(super) timeouts: Timeouts,
 }
 
+/// What a request says, beside what every request to that server does.
+pub(super) trait Said {
+    fn method(&self) -> Method;
+    /// What follows the endpoint's base path, which may be empty.
+    fn path(&self) -> &str;
+    /// With its `?`.
+    fn query(&self) -> &str;
+    /// What is sent; none where nothing can be.
+    fn body(&self) -> Option<&Bytes>;
+    /// How long its answer may take to begin, where that is less than its server may.
+    fn within(&self) -> Option<Duration>;
+    /// Gives `put` each field of its own.
+    fn fields(&self, put: &mut dyn FnMut(&[u8], &[u8]));
+}
+
 impl Asker<'_> {
     /// Sends a request, and gives the response that began.
-    pub(super) async fn send(self, server: &Server, request: Request<'_>) -> Result<Began, Failed> {
+    pub(super) async fn send(self, server: &Server, request: impl Said) -> Result<Began, Failed> {
         let snapshot = self.view.snapshot();
         let backend = snapshot.backend(server.backend).ok_or(Failed::Bug)?;
         let id = *backend.endpoints.first().ok_or(Failed::Bug)?;
         let endpoint = snapshot.endpoint(id).ok_or(Failed::Bug)?;
         let timeouts = Timeouts {
-            first_byte: request.within.map_or(backend.timeouts.first_byte, |w| {
+            first_byte: request.within().map_or(backend.timeouts.first_byte, |w| {
                 w.min(backend.timeouts.first_byte)
             }),
             ..backend.timeouts
@@ -191,18 +206,17 @@ impl Asker<'_> {
             .ok_or(Failed::Upstream(Failure::Credential))
     }
 
-    async fn attempt(
+    async fn attempt<S: Said>(
         self,
         id: EndpointId,
-        outgoing: &ToServer<'_>,
+        outgoing: &ToServer<'_, S>,
         timeouts: Timeouts,
     ) -> Result<Response, Failure> {
         let pool = self.view.pool(id).ok_or(Failure::Exhausted)?;
         let to = pool.names.turn();
-        let body = std::slice::from_ref(&outgoing.request.body);
-        let has_body = outgoing.request.method == Method::Post;
-        let body = if has_body { body } else { &[] };
-        let length = has_body.then_some(outgoing.request.body.len() as u64);
+        let body = outgoing.request.body();
+        let length = body.map(|body| body.len() as u64);
+        let body = body.map_or(&[][..], std::slice::from_ref);
         let mut deadline = Deadline::new(&self.worker.clock.wheel);
         let mut may_reuse = true;
         loop {
@@ -221,7 +235,7 @@ impl Asker<'_> {
             let answered = match line {
                 Line::H1(connection) => {
                     let sending = h1::Sending::new(&self.worker.buffers, outgoing, body, length);
-                    let method = outgoing.request.method;
+                    let method = outgoing.request.method();
                     h1::exchange(
                         pool,
                         connection,
@@ -249,17 +263,17 @@ impl Asker<'_> {
 }
 
 /// A request to a server.
-struct ToServer<'a> {
+struct ToServer<'a, S> {
     endpoint: &'a Endpoint,
     backend: &'a Backend,
     asker_id: &'a str,
     caller: Option<&'a str>,
-    request: &'a Request<'a>,
+    request: &'a S,
     minted: Option<&'a Credential>,
     signature: Vec<(&'static str, Secret)>,
 }
 
-impl ToServer<'_> {
+impl<S: Said> ToServer<'_, S> {
     fn sign(&mut self, worker: &Worker) {
         let Some(Credential::Signer(signer)) = self.minted else {
             return;
@@ -275,73 +289,114 @@ impl ToServer<'_> {
             method: self.method_text(),
             authority: &self.endpoint.authority,
             path: &path,
-            query: "",
+            query: self.request.query(),
             headers: &headers,
-            body: std::slice::from_ref(&self.request.body),
+            body: self.request.body().map_or(&[], std::slice::from_ref),
         };
         let unix_s = worker.clock.wall_ms(worker.now()) / 1000;
         self.signature = signer.sign(&signable, unix_s);
     }
 
-    fn version(&self) -> Option<Version> {
-        self.request.open.map(|open| open.version)
+    /// Whether the gate itself says this, whatever a request says.
+    fn is_own(&self, name: &[u8]) -> bool {
+        let secret = match (self.minted, &self.endpoint.auth) {
+            (Some(Credential::Header { name, .. }), _) | (_, UpstreamAuth::Header { name, .. }) => {
+                name.as_bytes()
+            }
+            (Some(Credential::Signer(_)), _) if name.starts_with(b"x-amz-") => name,
+            _ => b"authorization",
+        };
+        let mut added = self.backend.headers.iter();
+        name == secret || added.any(|added| *added.name == *name)
     }
 }
 
-impl Outgoing for ToServer<'_> {
-    fn endpoint(&self) -> &Endpoint {
-        self.endpoint
-    }
-
-    fn method_text(&self) -> &str {
-        match self.request.method {
-            Method::Delete => "DELETE",
-            Method::Get => "GET",
-            _ => "POST",
-        }
+impl Said for Request<'_> {
+    fn method(&self) -> Method {
+        self.method
     }
 
     fn path(&self) -> &str {
-        if self.endpoint.base_path.is_empty() {
-            "/"
-        } else {
-            ""
-        }
+        ""
     }
 
     fn query(&self) -> &str {
         ""
     }
 
-    fn fields(&self, mut put: impl FnMut(&[u8], &[u8])) {
-        match self.request.method {
+    fn body(&self) -> Option<&Bytes> {
+        (self.method == Method::Post).then_some(&self.body)
+    }
+
+    fn within(&self) -> Option<Duration> {
+        self.within
+    }
+
+    fn fields(&self, put: &mut dyn FnMut(&[u8], &[u8])) {
+        match self.method {
             Method::Get => put(b"accept", b"text/event-stream"),
             _ => put(b"accept", b"application/json, text/event-stream"),
         }
-        if let Some(last) = self.request.last_event {
+        if let Some(last) = self.last_event {
             put(b"last-event-id", last.as_bytes());
         }
-        if self.request.method == Method::Post {
+        if self.method == Method::Post {
             put(b"content-type", b"application/json");
         }
-        put(b"user-agent", USER_AGENT.as_bytes());
-        if let Some(id) = self.request.open.and_then(|open| open.id.as_deref()) {
+        if let Some(id) = self.open.and_then(|open| open.id.as_deref()) {
             put(b"mcp-session-id", id.as_bytes());
         }
+        let version = self.open.map(|open| open.version);
         // The oldest has no such field.
-        if let Some(version) = self.version().filter(|of| *of > Version::V20250326) {
+        if let Some(version) = version.filter(|of| *of > Version::V20250326) {
             put(b"mcp-protocol-version", version.as_str().as_bytes());
         }
-        if self.version().is_some_and(Version::is_modern) {
-            let says = self.request.says;
-            put(b"mcp-method", says.method.as_bytes());
-            if let Some(named) = says.named {
+        if version.is_some_and(Version::is_modern) {
+            put(b"mcp-method", self.says.method.as_bytes());
+            if let Some(named) = self.says.named {
                 put(b"mcp-name", header::encoded(named).as_bytes());
             }
-            for (name, value) in says.params {
+            for (name, value) in self.says.params {
                 put(name.as_bytes(), value.as_bytes());
             }
         }
+    }
+}
+
+impl<S: Said> Outgoing for ToServer<'_, S> {
+    fn endpoint(&self) -> &Endpoint {
+        self.endpoint
+    }
+
+    fn method_text(&self) -> &str {
+        match self.request.method() {
+            Method::Delete => "DELETE",
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Patch => "PATCH",
+            Method::Put => "PUT",
+            _ => "POST",
+        }
+    }
+
+    fn path(&self) -> &str {
+        match self.request.path() {
+            "" if self.endpoint.base_path.is_empty() => "/",
+            path => path,
+        }
+    }
+
+    fn query(&self) -> &str {
+        self.request.query()
+    }
+
+    fn fields(&self, mut put: impl FnMut(&[u8], &[u8])) {
+        self.request.fields(&mut |name, value| {
+            if !self.is_own(name) {
+                put(name, value);
+            }
+        });
+        put(b"user-agent", USER_AGENT.as_bytes());
         for added in &self.backend.headers {
             put(&added.name, &added.value);
         }

@@ -27,7 +27,8 @@ use super::join::while_there;
 use super::requests::{self, Meant, meant, not_found, rule_of};
 use super::stream::{self, Answering, relay, takes_events};
 use super::{
-    Arrived, admitted, answer, asker, inputs, invalid, lists, modern, of_client, open, session_id,
+    Arrived, admitted, answer, api, asker, inputs, invalid, lists, modern, of_client, open,
+    session_id,
 };
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -96,6 +97,10 @@ pub(super) async fn forward<D: Downstream>(
     admitted(call, arrived, used_by, Some(&named), true, client).await?;
     if target.kind == Kind::Tools {
         as_pinned(call, &view, (rule, session), (&meant, target), client).await?;
+    }
+    if let Some(described) = server.described.as_deref() {
+        let of = (*server, described);
+        return api::used(call, arrived, of, own, asked, client).await;
     }
     if !call.facts.is_modern && open.version.is_modern() && is_held(asked.method) {
         return hold(call, arrived, session, asked, &meant, client).await;

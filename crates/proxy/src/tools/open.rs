@@ -14,6 +14,7 @@ use policy::attempt::Failure;
 use policy::mcp::{Mark, Mcp, McpRoute, Server};
 use wire::head::Method;
 
+use super::api;
 use super::ask::{Asker, Failed, Request, Says};
 use super::call::{Call, Stop, principal, rule};
 use super::join::{Boxed, all, while_there};
@@ -127,6 +128,10 @@ async fn one(
     (place, server): (usize, &Server),
     mark: Mark,
 ) -> Result<(OpenServer, Answered), Failed> {
+    if let Some(described) = server.described.as_deref() {
+        let answered = api::answered(described)?;
+        return Ok((needs_none(server, &answered), answered));
+    }
     let unix_s = || asker.worker.clock.wall_ms(asker.worker.now()) / 1000;
     let speaks = tools.speaks(place, asker.worker.now());
     if let Some(Speaks::Modern(answered)) = &speaks {

@@ -18,6 +18,7 @@ use policy::snapshot::Timeouts;
 use wire::head::{Known, Method};
 use wire::sse::DataReader;
 
+use super::api;
 use super::ask::{Asker, Began, Failed, Form, Request, form};
 use super::call::Call;
 use crate::deadline::Deadline;
@@ -217,6 +218,9 @@ impl Asker<'_> {
         kind: Kind,
         within: std::time::Duration,
     ) -> Result<Catalog, Failed> {
+        if let Some(described) = server.described.as_deref() {
+            return api::catalog(described, kind);
+        }
         let listing = async {
             let (mut catalog, mut cursor) = (Catalog::default(), None::<Vec<u8>>);
             for page in 0..PAGES_MAX {

@@ -24,7 +24,7 @@ use super::ask::{self, Asker, Failed, Request};
 use super::call::{Call, Stop, principal, rule};
 use super::join::{Boxed, all, while_there};
 use super::read::{request, result};
-use super::{Arrived, admitted, answer, asker, invalid, open, session_id, session_of, within};
+use super::{Arrived, admitted, answer, api, asker, invalid, open, session_id, session_of, within};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -159,6 +159,9 @@ fn give_back(call: &Call, open: Vec<OpenServer>) {
 
 /// Opens a session with a server; one that has none is asked what it offers.
 async fn opened(asker: Asker<'_>, server: &Server, params: &[u8]) -> Opened {
+    if let Some(described) = server.described.as_deref() {
+        return Ok((api::answered(described)?, None));
+    }
     let Some((config, tools)) = Call::config(asker.view) else {
         return Err(Failed::Bug);
     };

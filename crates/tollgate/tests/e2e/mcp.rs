@@ -10,6 +10,7 @@ mod budgets;
 mod commands;
 mod filters;
 mod modern;
+mod openapi;
 mod streams;
 
 use std::io::Write;

@@ -1,0 +1,189 @@
+//! A server of tools that is an HTTP API: its tools are those of its description, and a call of one is a request to it.
+//!
+//! Invariant: it is asked as any other server is: the same filters, rules and limits before, the same connections, credential and bounds.
+//! Not here: what a call asks and what an answer means (`policy::mcp::Described`), sending (`ask`).
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp::bridge;
+use mcp::catalog::{Catalog, Kind, NoList};
+use mcp::events::Unusable;
+use mcp::handshake::{Abilities, Answered};
+use mcp::reply;
+use mcp::version::Version;
+use policy::attempt::Failure;
+use policy::credential::UpstreamAuth;
+use policy::mcp::{Described, HttpAnswer, HttpCall, NoCall, Server};
+use wire::head::{Known, Method};
+
+use super::ask::{Asker, Began, Failed, Said};
+use super::call::{Call, Stop};
+use super::forward::Asked;
+use super::join::while_there;
+use super::read::whole;
+use super::requests::{not_found, unlisted};
+use super::{Arrived, answer, asker, invalid};
+use crate::client::Downstream;
+
+/// What it answers to whoever begins: that it has tools, and keeps no session.
+///
+/// # Errors
+/// Nothing is known of it yet.
+pub(super) fn answered(described: &dyn Described) -> Result<Answered, Failed> {
+    if described.list().is_none() {
+        return Err(Failed::Upstream(Failure::Exhausted));
+    }
+    Ok(Answered {
+        version: Version::V20260728,
+        abilities: Abilities::TOOLS,
+        instructions: None,
+    })
+}
+
+/// What it has of a kind.
+pub(super) fn catalog(described: &dyn Described, kind: Kind) -> Result<Catalog, Failed> {
+    let mut catalog = Catalog::default();
+    if kind == Kind::Tools {
+        let list = described.list();
+        let list = list.ok_or(Failed::Upstream(Failure::Exhausted))?;
+        let added = catalog.add_page(kind, &list);
+        added.map_err(|NoList| Failed::TooLong)?;
+    }
+    Ok(catalog)
+}
+
+/// A request to it on its way.
+struct ToApi<'a> {
+    call: &'a HttpCall,
+    body: Option<Bytes>,
+}
+
+impl Said for ToApi<'_> {
+    fn method(&self) -> Method {
+        self.call.method
+    }
+
+    fn path(&self) -> &str {
+        &self.call.path
+    }
+
+    fn query(&self) -> &str {
+        &self.call.query
+    }
+
+    fn body(&self) -> Option<&Bytes> {
+        self.body.as_ref()
+    }
+
+    fn within(&self) -> Option<Duration> {
+        None
+    }
+
+    fn fields(&self, put: &mut dyn FnMut(&[u8], &[u8])) {
+        put(b"accept", b"application/json, text/*;q=0.9, */*;q=0.5");
+        if let Some((kind, _)) = &self.call.body {
+            put(b"content-type", kind.as_bytes());
+        }
+        for (name, value) in &self.call.headers {
+            put(name.as_bytes(), value.as_bytes());
+        }
+    }
+}
+
+/// A use of one of its tools, by its own name.
+pub(super) async fn used<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    (server, described): (&Server, &dyn Described),
+    own: &str,
+    asked: &Asked<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let arguments = bridge::arguments_once(&arrived.text, asked.message.params.as_ref());
+    let arguments = arguments.map_err(|fault| call.refuse(invalid(fault)))?;
+    let meant = match asked.target.kind {
+        Kind::Tools => described.call(own, arguments),
+        Kind::Prompts | Kind::Resources | Kind::Templates => Err(NoCall::NoTool),
+    };
+    if meant == Err(NoCall::NoTool) {
+        unlisted(call, Some(server), asked.target);
+    }
+    let result = match meant {
+        Ok(meant) => sent(call, (server, described), &meant, client).await?,
+        Err(NoCall::Arguments(says)) => {
+            call.facts.reason = Some(says.as_str().into());
+            described.misused(&says)
+        }
+        Err(NoCall::NoTool) => return Err(call.refuse(not_found(asked.target))),
+    };
+    let message = reply::result(asked.id, &result);
+    if !call.facts.is_modern {
+        return answer::message(call, client, &message, None).await;
+    }
+    match bridge::told_modern(&message, false, false, |_| None) {
+        Ok(told) => answer::message(call, client, &told, None).await,
+        Err(unusable) => Err(call.failed(&Failed::Unusable(unusable))),
+    }
+}
+
+/// Asks, and gives the result.
+async fn sent<D: Downstream>(
+    call: &mut Call,
+    (server, described): (&Server, &dyn Described),
+    meant: &HttpCall,
+    client: &mut D,
+) -> Result<Vec<u8>, Stop> {
+    let (worker, view, id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
+    let snapshot = view.snapshot();
+    let backend = snapshot.backend(server.backend);
+    let endpoint = backend.and_then(|backend| backend.endpoints.first().copied());
+    call.facts.endpoint = endpoint;
+    let endpoint = endpoint.and_then(|id| snapshot.endpoint(id));
+    let has_credential = endpoint.is_some_and(|of| of.auth != UpstreamAuth::None);
+    let asker = asker(&worker, &view, &id);
+    let body = meant.body.as_ref();
+    let mut body = body.map(|(_, body)| Bytes::copy_from_slice(body));
+    if body.is_none() && !matches!(meant.method, Method::Get | Method::Delete | Method::Head) {
+        body = Some(Bytes::new());
+    }
+    call.facts.attempts += 1;
+    let began_at = worker.now();
+    let sending = asker.send(server, ToApi { call: meant, body });
+    let began = while_there(sending, &worker, client).await?;
+    call.facts
+        .upstream
+        .get_or_insert(worker.now().since(began_at));
+    let began = began.map_err(|failed| call.failed(&failed))?;
+    let result = told(asker, described, began, has_credential);
+    let result = while_there(result, &worker, client).await?;
+    result.map_err(|failed| call.failed(&failed))
+}
+
+/// What an answer comes to.
+async fn told(
+    asker: Asker<'_>,
+    described: &dyn Described,
+    mut began: Began,
+    has_credential: bool,
+) -> Result<Vec<u8>, Failed> {
+    let head = began.response.head.as_ref().ok_or(Failed::Bug)?;
+    let status = head.status;
+    // It is the gate's credential that was refused, which is no matter of the caller's.
+    if status == 401 && has_credential {
+        return Err(Failed::Credential);
+    }
+    if head.fields.of(Known::ContentEncoding).next().is_some() {
+        return Err(Failed::Unusable(Unusable::NoMessage));
+    }
+    let kind = head.fields.only(Known::ContentType).ok().flatten();
+    let kind = kind.and_then(|kind| std::str::from_utf8(kind).ok());
+    let kind = kind.map(str::to_owned);
+    let body = whole(asker, &mut began.response.body, began.timeouts).await?;
+    Ok(described.result(&HttpAnswer {
+        status,
+        kind: kind.as_deref(),
+        body: &body,
+    }))
+}
