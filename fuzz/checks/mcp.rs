@@ -195,6 +195,7 @@ fn ids(text: &[u8], parts: &[&[u8]]) {
     let who = Principal {
         workload: "w",
         by: "key",
+        issuer: None,
         key: None,
         user: Some(&user),
     };

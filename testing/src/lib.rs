@@ -1,4 +1,4 @@
-//! What the tests of all crates share: how they wait, say that they were skipped, draw chance, replay a fuzz corpus, read command lines.
+//! What the tests of all crates share: how they wait, say that they were skipped, draw chance, replay a fuzz corpus, read golden cases and command lines.
 //!
 //! Invariant: nothing here can fail because a machine is slow, but for [`PATIENCE`], which is many times what anything
 //! takes. `cargo xtask tidy` keeps clocks and sleeps out of other tests, so that this holds for them too.
@@ -11,6 +11,7 @@ mod read;
 mod replay;
 mod seed;
 mod skip;
+mod vectors;
 mod wait;
 
 pub use api_server::{ApiServer, State};
@@ -19,4 +20,5 @@ pub use read::read;
 pub use replay::{corpus, replay};
 pub use seed::{Draw, number_of, seed};
 pub use skip::skip;
+pub use vectors::vectors;
 pub use wait::{Began, PATIENCE, eventually, found, nothing_happens_for, pace};

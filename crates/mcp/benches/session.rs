@@ -32,6 +32,7 @@ const fn caller() -> Principal<'static> {
     Principal {
         workload: "ide",
         by: "key",
+        issuer: None,
         key: Some("k1"),
         user: Some("ada"),
     }

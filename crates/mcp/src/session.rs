@@ -102,6 +102,8 @@ pub struct Principal<'p> {
     pub workload: &'p str,
     /// By which kind of proof.
     pub by: &'p str,
+    /// Who says so of a token: names are told apart within an issuer alone.
+    pub issuer: Option<&'p str>,
     /// The key's id.
     pub key: Option<&'p str>,
     /// The person or service.
@@ -297,7 +299,13 @@ fn bound(form: u8, place: &Place, who: &Principal<'_>) -> Vec<u8> {
     let mut bound = Vec::with_capacity(128);
     bound.push(form);
     bound.extend(place.0);
-    for part in [Some(who.workload), Some(who.by), who.key, who.user] {
+    for part in [
+        Some(who.workload),
+        Some(who.by),
+        who.issuer,
+        who.key,
+        who.user,
+    ] {
         match part {
             Some(part) => {
                 bound.extend((part.len() as u64 + 1).to_be_bytes());

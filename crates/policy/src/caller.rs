@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::authority::Members;
+use crate::authority::{Claim, Members};
 use crate::budget::{Calendar, Unit};
 use crate::id::WorkloadId;
 use crate::limit::{Kind, Rate};
@@ -153,6 +153,15 @@ impl Caller {
             key: of.and_then(|caller| caller.key.as_deref()),
             tags: of.map_or(&[], |caller| &caller.tags),
             volume: None,
+        }
+    }
+
+    /// Who issued the token that proves it, as the token says: a user's name says who it is within an issuer alone.
+    #[must_use]
+    pub fn issuer(&self) -> Option<&str> {
+        match self.claims.members().get("iss") {
+            Some(Claim::Text(issuer)) => Some(issuer),
+            _ => None,
         }
     }
 

@@ -13,7 +13,6 @@ use wire::dialect::below_root;
 use wire::filter::{Keeper, Keeping, KeptResponse};
 use wire::head::{Method, RequestHead};
 
-use crate::authority::Claim;
 use crate::caller::{Caller, Proven};
 
 /// Whose a response is: a caller of a workload, as far as anything tells callers of it apart.
@@ -37,14 +36,10 @@ impl Principal {
             (None, Some(caller)) => (caller.user.clone(), caller.is_user_said),
             (None, None) => (None, false),
         };
-        let issuer = |caller: &Caller| match caller.claims.members().get("iss") {
-            Some(Claim::Text(issuer)) => Some(Arc::from(&**issuer)),
-            _ => None,
-        };
         Self {
             workload: Arc::clone(workload),
             by: caller.map_or_else(Proven::default, |caller| caller.by),
-            issuer: caller.and_then(issuer),
+            issuer: caller.and_then(Caller::issuer).map(Arc::from),
             key: caller.and_then(|caller| caller.key.clone()),
             user,
             is_user_said,

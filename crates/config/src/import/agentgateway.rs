@@ -66,6 +66,19 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ),
 ];
 
+/// What keeps callers out there, wherever it stands.
+const DOORS: [&str; 9] = [
+    "apiKey",
+    "authorization",
+    "basicAuth",
+    "extAuthz",
+    "jwt",
+    "jwtAuth",
+    "mcpAuthentication",
+    "mcpAuthorization",
+    "oidc",
+];
+
 /// Makes a document of the `llm` section of a configuration of agentgateway's, and of its servers of tools.
 ///
 /// # Errors
@@ -93,6 +106,8 @@ struct Plan {
     routes: Vec<Route>,
     tools: Tools,
     comments: Vec<String>,
+    /// Somebody keeps callers out there: nobody is let in here before a person says who is.
+    is_closed: bool,
 }
 
 struct Backend {
@@ -121,6 +136,7 @@ impl Plan {
         self.servers(root, findings);
         let llm = root.section("llm", findings);
         self.others(&llm, &["models"]);
+        self.doors(&llm, findings);
         for (nth, node) in llm.list("models").iter().enumerate() {
             let path = format!("llm.models[{nth}]");
             if let Some(model) = Section::open(node, &path, findings) {
@@ -158,6 +174,7 @@ impl Plan {
 
     fn model(&mut self, section: &Section<'_>, findings: &mut Findings) {
         self.others(section, &["name", "provider", "params", "auth", "tls"]);
+        self.doors(section, findings);
         let Some(name) = word(section, "name", findings) else {
             return findings.warn(&section.place, "has no name, and is left out", "");
         };
@@ -275,6 +292,22 @@ impl Plan {
         }
     }
 
+    /// What keeps callers out, here or under `policies`: that it is left behind is told, and the made file lets nobody in without it.
+    fn doors(&mut self, section: &Section<'_>, findings: &mut Findings) {
+        let policies = section.section("policies", findings);
+        for (section, name) in [section, &policies]
+            .into_iter()
+            .flat_map(|section| DOORS.map(|name| (section, name)))
+        {
+            if section.get(name).is_some() {
+                let says = "keeps callers out there, and is not taken over";
+                let hint = "say who may call (docs/identity.md) and what (docs/authority.md): until then the made file takes keys of the gate's own alone";
+                findings.warn(&section.place_of(name), says, hint);
+                self.is_closed = true;
+            }
+        }
+    }
+
     fn comment(&mut self, place: &Place, says: &str) {
         self.comments.push(comment::of(place, says));
     }
@@ -287,8 +320,16 @@ impl Plan {
              `tollgate check` says what is still missing."
         );
         comment::write(&mut text, 0, &says);
-        text.push_str("\n# Whoever reaches the gate may call it; docs/identity.md says how callers are told apart.\n");
-        text.push_str("identity: { default: default }\n");
+        text.push_str(match self.is_closed {
+            true => {
+                "\n# Who may call stood in policies. Make keys, one for each client: tollgate keys create --workload default\n\
+                 identity: { keys: { file: keys.jsonl } }\n"
+            }
+            false => {
+                "\n# Whoever reaches the gate may call it; docs/identity.md says how callers are told apart.\n\
+                 identity: { default: default }\n"
+            }
+        });
         if !self.routes.is_empty() {
             self.models(&mut text);
         }

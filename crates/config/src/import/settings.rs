@@ -11,6 +11,16 @@ use crate::mask::quoted;
 use crate::node::{Node, Value};
 use crate::scalar::{Age, Model};
 
+/// What keeps callers out there, beside the master key.
+const DOORS: [&str; 6] = [
+    "enable_jwt_auth",
+    "litellm_jwtauth",
+    "enable_oauth2_auth",
+    "enable_oauth2_proxy_auth",
+    "custom_auth",
+    "allowed_ips",
+];
+
 /// What of them has a counterpart.
 #[derive(Default)]
 pub(super) struct Settings {
@@ -195,6 +205,15 @@ impl Settings {
 
     fn general(&mut self, general: &Section<'_>, findings: &mut Findings) {
         self.asks_for_keys = general.get("master_key").is_some();
+        for door in DOORS {
+            let is_off = door.starts_with("enable_") && !general.is_true(door);
+            if general.get(door).is_some() && !is_off {
+                let says = "keeps callers out there, and is not taken over";
+                let hint = "say who may call (docs/identity.md) and what (docs/authority.md): until then the made file takes keys of the gate's own alone";
+                findings.warn(&general.place_of(door), says, hint);
+                self.asks_for_keys = true;
+            }
+        }
         if let Some(Given::Text(_)) = general.text("master_key", findings) {
             let says = "a secret stands in the file, and is not taken over";
             findings.warn(

@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1` rewrites the sections of the outcome. Whatever holds the word `canary` is a secret, and in no outcome.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -30,26 +31,14 @@ fn every_configuration_of_agentgateways_becomes_a_document_that_check_takes() {
 
 type Import = fn(&Path, &dyn Sources) -> Result<Imported, Faults>;
 
-#[expect(clippy::disallowed_methods, reason = "UPDATE=1 rewrites the vectors")]
 fn every_one_in(name: &str, import: Import, least: usize) {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/import");
-    let dir = dir.join(name);
-    let (mut good, mut wrong) = (0, Vec::new());
-    for entry in std::fs::read_dir(&dir).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let now = outcome(&text, import);
-        good += usize::from(now.contains("\n=== document\n"));
-        if now != text {
-            if std::env::var_os("UPDATE").is_some() {
-                std::fs::write(&path, now).unwrap();
-            } else {
-                wrong.push(format!("{}:\n{now}", path.display()));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(good >= least, "{good} good configurations");
+    let good = Cell::new(0);
+    testing::vectors(&format!("import/{name}"), least, |text| {
+        let now = outcome(text, import);
+        good.set(good.get() + usize::from(now.contains("\n=== document\n")));
+        now
+    });
+    assert!(good.get() >= least, "{} good configurations", good.get());
 }
 
 /// The vector with its outcome as it is today.

@@ -105,7 +105,7 @@ fn listen(text: &mut String, settings: &Settings) {
     text.push_str("listen: { data: 127.0.0.1:1975, admin: 127.0.0.1:1976 }\n\n");
     if settings.asks_for_keys {
         for says in [
-            "The master key and its virtual keys do not move over: the gate keeps digests alone. Make keys, one for each client:",
+            "The master key, its virtual keys and other ways to say who calls do not move over. Make keys, one for each client:",
             "tollgate keys create --workload default --expires 90d",
             "With a budget for each key: `tollgate keys create --help`.",
         ] {

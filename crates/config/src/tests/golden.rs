@@ -11,29 +11,8 @@ use super::world::{DOCUMENT, World};
 use crate::{EditorServers, load_with};
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "UPDATE=1 rewrites the vectors")]
 fn every_vector_lowers_as_it_says() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/config");
-    let mut seen = 0;
-    let mut wrong = Vec::new();
-    for entry in std::fs::read_dir(&dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|e| e != "txt") {
-            continue;
-        }
-        seen += 1;
-        let text = std::fs::read_to_string(&path).unwrap();
-        let now = check(&text);
-        if now != text {
-            if std::env::var_os("UPDATE").is_some() {
-                std::fs::write(&path, now).unwrap();
-            } else {
-                wrong.push(format!("{}:\n{now}", path.display()));
-            }
-        }
-    }
-    assert!(seen >= 10, "{seen} vectors found in {}", dir.display());
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    testing::vectors("config", 10, check);
 }
 
 /// The vector with its outcome as it is today.

@@ -121,6 +121,7 @@ mod tests {
         Principal {
             workload,
             by: "token",
+            issuer: None,
             key: None,
             user,
         }

@@ -13,6 +13,7 @@ const NOW: u64 = 1_700_000_000;
 const ADA: Principal<'_> = Principal {
     workload: "ide",
     by: "key",
+    issuer: None,
     key: Some("k1"),
     user: Some("ada"),
 };
@@ -107,6 +108,10 @@ fn a_session_of_one_caller_is_worth_nothing_to_another() {
             ..ADA
         },
         Principal { by: "token", ..ADA },
+        Principal {
+            issuer: Some("https://one"),
+            ..ADA
+        },
         Principal {
             key: Some("k2"),
             ..ADA

@@ -32,7 +32,8 @@ impl Exchange {
         body: &[Bytes],
         s: &Snapshot,
     ) -> Result<Option<Bytes>, Refusal> {
-        let (Some(store), Some(Operation::Responses)) = (&s.responses, self.record.operation)
+        let (Some(store), Some(Operation::Responses | Operation::InputTokens)) =
+            (&s.responses, self.record.operation)
         else {
             return Ok(None);
         };

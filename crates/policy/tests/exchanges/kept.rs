@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use policy::exchange::Verdict;
-use policy::operation::Operation::{KeptResponse, Responses};
+use policy::operation::Operation::{InputTokens, KeptResponse, Responses};
 use policy::responses::{Principal, ResponseStore};
 use policy::snapshot::Snapshot;
 use policy::wire::filter;
@@ -86,6 +86,9 @@ fn a_call_that_goes_on_from_a_kept_response_says_all_of_it_itself() {
     );
     // It comes to what is sent.
     assert_eq!(asked.record().bytes_in, asked.body().len() as u64);
+    // Its tokens are counted of the same.
+    let counted = world.ask(&call(InputTokens, GOES_ON));
+    assert_eq!((counted.code(), counted.body()), ("", asked.body()));
 }
 
 #[test]

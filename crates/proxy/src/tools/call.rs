@@ -374,6 +374,7 @@ pub(super) fn principal<'r>(record: &'r Record, view: &'r WorkerSnapshot) -> Pri
     Principal {
         workload: workload.map_or("", |workload| &workload.name),
         by: caller.map_or(Proven::Header, |caller| caller.by).as_str(),
+        issuer: caller.and_then(Caller::issuer),
         key: caller.and_then(|caller| caller.key.as_deref()),
         user: caller.and_then(|caller| caller.user.as_deref()),
     }

@@ -66,8 +66,10 @@ pub(super) async fn forward<D: Downstream>(
     let Some(open) = open else {
         return Err(call.refuse(not_found(target)));
     };
-    let arguments = bridge::arguments(&arrived.text, asked.message.params.as_ref());
-    let arguments = Arguments::new(arguments);
+    // Which of two the server takes nobody knows.
+    let arguments = bridge::arguments_once(&arrived.text, asked.message.params.as_ref());
+    let arguments = arguments.map_err(|fault| call.refuse(invalid(fault)))?;
+    let arguments = Arguments::new(arguments.unwrap_or(b"{}"));
     let has_arguments = matches!(asked.method, "tools/call" | "prompts/get");
     let does = if has_arguments {
         Does::Uses(&arguments)

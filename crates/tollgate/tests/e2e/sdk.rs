@@ -46,15 +46,16 @@ fn the_anthropic_sdk_works_with_messages() {
     let config = format!(
         "backends:\n  up: {{ url: http://{}/v1, credential: {{ file: key }} }}\n\
          routes:\n  - {{ workload: open, backend: up, model: gpt-oss-120b }}\n\
-         \x20 - {{ workload: tight, backend: up, limits: [ {{ tokens: 10, per: 1h }} ] }}\n",
+         \x20 - {{ workload: tight, backend: up, limits: [ {{ tokens: 10, per: 1h }} ] }}\n\
+         \x20 - {{ workload: named, match: {{ model: [claude-of-ours, small] }}, backend: up }}\n",
         engine.addr()
     );
     let gate = Gate::start(&config, &[("key", b"engine-key")]);
     let input = json!({ "base_url": format!("http://{}", gate.data) });
-    let shown = json!(["whole", "streamed", "tool", "limited", "unknown"]);
+    let shown = json!(["whole", "streamed", "tool", "limited", "unknown", "models"]);
     assert_eq!(Sdk::Python.run("messages", &input), shown);
     the_records_say_what_the_engine_says(&gate, &engine, 3);
-    let is_message = |r: &Value| r["operation"] == "messages";
+    let is_message = |r: &Value| r["operation"] == "messages" || r["operation"] == "models";
     let refused = |r: &Value| r["outcome"] == "refused";
     assert!(gate.records(1).iter().all(|r| is_message(r) || refused(r)));
 }

@@ -82,8 +82,23 @@ def unknown():
     assert error.body["error"]["type"] == "not_found_error", error.body
 
 
+def models():
+    ours = client("named").models
+    assert [model.id for model in ours.list()] == ["claude-of-ours", "small"]
+    one = ours.retrieve("claude-of-ours")
+    assert (one.type, one.id, one.display_name) == ("model", "claude-of-ours", "claude-of-ours"), one
+    assert one.created_at.year == 1970, one
+    try:
+        ours.retrieve("other")
+    except anthropic.NotFoundError as error:
+        assert error.body["type"] == "error", error.body
+        assert error.body["error"]["type"] == "not_found_error", error.body
+    else:
+        raise AssertionError("it is there")
+
+
 shown = []
-for show in (whole, streamed, tool, limited, unknown):
+for show in (whole, streamed, tool, limited, unknown, models):
     show()
     shown.append(show.__name__)
 print(json.dumps(shown))
