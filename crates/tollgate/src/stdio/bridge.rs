@@ -437,7 +437,7 @@ mod tests {
                 session.end();
             }
             while !all.iter().all(|session| session.is_over()) {
-                sleep(Duration::from_millis(5)).await;
+                tokio::task::yield_now().await;
             }
         }));
     }
