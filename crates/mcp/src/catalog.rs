@@ -286,6 +286,9 @@ pub struct Source<'a> {
     pub server: &'a str,
     /// What it has, where it said.
     pub catalog: Option<&'a Catalog>,
+    /// What it said last, where it says nothing now. Names without a server's stay those of whoever had them: else another server could wait
+    /// until one is away, and take its calls.
+    pub last: Option<&'a Catalog>,
 }
 
 /// An item with the name that clients see.
@@ -339,7 +342,7 @@ pub fn merged(
     out
 }
 
-/// What clients see of several servers, in order: what two have under one name they see of neither.
+/// What clients see of several servers, in order: what two have under one name they see of neither, and of one that says nothing nothing.
 #[must_use]
 pub fn visible<'a>(
     kind: Kind,
@@ -352,7 +355,12 @@ pub fn visible<'a>(
     for item in &shown {
         *count.entry(&item.name).or_default() += 1;
     }
-    let is_one = |of: &Shown<'_>| count.get(&*of.name).is_none_or(|count| *count < 2);
+    let says = |server: &str| {
+        let mut sources = sources.iter();
+        sources.any(|source| source.server == server && source.catalog.is_some())
+    };
+    let is_one =
+        |of: &Shown<'_>| count.get(&*of.name).is_none_or(|count| *count < 2) && says(of.server);
     let are_one: Vec<bool> = shown.iter().map(is_one).collect();
     let mut are_one = are_one.into_iter();
     shown.retain(|_| are_one.next().unwrap_or(true));
@@ -408,8 +416,13 @@ fn shown<'a>(
     mut may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<Shown<'a>> {
     let mut seen = Vec::new();
-    for Source { server, catalog } in sources {
-        let items = catalog.map_or(&[][..], |catalog| &*catalog.items);
+    for Source {
+        server,
+        catalog,
+        last,
+    } in sources
+    {
+        let items = catalog.or(*last).map_or(&[][..], |catalog| &*catalog.items);
         let items = items.iter().filter(|item| may_see(server, &item.name));
         seen.extend(items.map(|item| (*server, item)));
     }

@@ -103,7 +103,7 @@ pub fn views(s: &Snapshot) -> Vec<View> {
 }
 
 /// What a server listed last of a kind.
-fn listed(config: &Mcp, server: &Server, kind: Kind) -> Option<Arc<Catalog>> {
+pub(crate) fn listed(config: &Mcp, server: &Server, kind: Kind) -> Option<Arc<Catalog>> {
     let known = config.known.of(&server.at);
     let listed = known.lists.into_iter().nth(kind.place()).flatten()?;
     listed.list.downcast::<Catalog>().ok()
@@ -183,6 +183,7 @@ fn seen(config: &Mcp, rule: &McpRoute, kind: Kind) -> Vec<Seen> {
     let sources = servers.iter().zip(&lists).map(|(server, list)| Source {
         server: &server.name,
         catalog: list.as_deref(),
+        last: None,
     });
     let sources: Vec<Source<'_>> = sources.collect();
     let may_see = |server: &str, own: &str, held: fn() -> Holds| {

@@ -30,6 +30,7 @@ fn sources<'a>(of: &'a [(&'a str, Catalog)]) -> Vec<Source<'a>> {
     let source = |(server, catalog): &'a (&'a str, Catalog)| Source {
         server,
         catalog: Some(catalog),
+        last: None,
     };
     of.iter().map(source).collect()
 }
@@ -145,10 +146,12 @@ fn who_said_nothing_is_named_and_the_others_are_listed() {
         Source {
             server: "a",
             catalog: Some(&tools),
+            last: None,
         },
         Source {
             server: "b",
             catalog: None,
+            last: None,
         },
     ];
     let listed = merged(Kind::Tools, &of, Prefix::Always, |_, _| true);
@@ -158,6 +161,31 @@ fn who_said_nothing_is_named_and_the_others_are_listed() {
         serde_json::json!(["b"])
     );
     assert_eq!(listed["tools"][0]["name"], "a__t");
+}
+
+#[test]
+fn a_bare_name_stays_that_of_a_server_that_is_away() {
+    let (had, has) = (tools(&["t", "u"]), tools(&["harmless", "t"]));
+    let of = [
+        Source {
+            server: "alpha",
+            catalog: None,
+            last: Some(&had),
+        },
+        Source {
+            server: "evil",
+            catalog: Some(&has),
+            last: None,
+        },
+    ];
+    let all = |prefix| names(&merged(Kind::Tools, &of, prefix, |_, _| true));
+    let found = |prefix, used: &str| found(Kind::Tools, &of, prefix, used, |_, _| true);
+    assert_eq!(all(Prefix::Never), ["harmless"]);
+    assert_eq!(found(Prefix::Never, "t"), Found::Two("alpha", "evil"));
+    assert_eq!(found(Prefix::Never, "u"), Found::One("alpha", "u"));
+    assert_eq!(all(Prefix::OnConflict), ["harmless", "evil__t"]);
+    assert_eq!(found(Prefix::OnConflict, "t"), Found::Nothing);
+    assert_eq!(found(Prefix::OnConflict, "u"), Found::One("alpha", "u"));
 }
 
 #[test]

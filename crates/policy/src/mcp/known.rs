@@ -1,7 +1,7 @@
 //! What is known of servers: whether they answered last, and what they listed, to whichever worker.
 //!
-//! For whoever looks at the gate: no call is decided by it. Invariant: of each server one list of each kind is kept, and none of servers that
-//! no configuration has any more.
+//! For whoever looks at the gate; and what bare names of a server that says nothing stand for. Invariant: of each server one list of each
+//! kind is kept, and none of servers that no configuration has any more.
 //! Not here: lists that calls are decided by, which each worker has (the host).
 
 use std::any::Any;

@@ -14,6 +14,7 @@ use super::ask::{Asker, Failed};
 use super::call::{Call, Stop};
 use super::join::{Boxed, all, while_there};
 use super::open;
+use crate::catalogue;
 use crate::client::Downstream;
 use crate::tool_memory::Tools;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -22,6 +23,8 @@ use crate::worker_snapshot::WorkerSnapshot;
 pub(super) struct Listed<'v> {
     pub(super) server: &'v Server,
     catalog: Option<Arc<Catalog>>,
+    /// What it had when it said that last, to whichever worker, where it could not be told.
+    last: Option<Arc<Catalog>>,
     /// How much longer that is kept here.
     pub(super) left: Duration,
     /// It has no such session any more.
@@ -42,6 +45,7 @@ impl<'v> Listed<'v> {
         Source {
             server: &self.server.name,
             catalog: self.catalog.as_deref(),
+            last: self.last.as_deref(),
         }
     }
 }
@@ -101,9 +105,14 @@ async fn once<'v, D: Downstream>(
             let is_gone = matches!(listed, Err(Failed::SessionGone));
             let (catalog, left) =
                 listed.map_or((None, Duration::ZERO), |(list, left)| (Some(list), left));
+            let last = match &catalog {
+                Some(_) => None,
+                None => catalogue::listed(config, server, kind),
+            };
             Listed {
                 server,
                 catalog,
+                last,
                 left,
                 is_gone,
             }
