@@ -151,6 +151,8 @@ enum Rest {
 
 /// Why a response is stopped whose filters hold back more of it than its route permits.
 const HELD_TOO_MUCH: &str = "filter_held_back_too_much";
+/// Why a response is stopped of which an event is longer than a message to its client may be.
+const EVENT_TOO_LONG: &str = "event_too_long";
 
 /// Why a response does not go on.
 #[derive(Clone, Copy)]
@@ -168,8 +170,12 @@ enum Halt {
 }
 
 impl From<io::Error> for Halt {
-    fn from(_: io::Error) -> Self {
-        Self::Disconnected
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // The client is there; what it would be sent cannot be made of the answer.
+            io::ErrorKind::InvalidData => Self::Stopped(Stop::Refused(EVENT_TOO_LONG)),
+            _ => Self::Disconnected,
+        }
     }
 }
 

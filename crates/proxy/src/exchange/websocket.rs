@@ -24,7 +24,7 @@ use policy::exchange::Verdict;
 use policy::record::Closed;
 use wire::call::{ClientEvent, GoingOn, error_event};
 use wire::head::{Known, RequestHead};
-use wire::websocket::{self, Message, Reader};
+use wire::websocket::{self, Fault, Message, Reader};
 
 use self::framed::Framed;
 use super::active::ActiveExchange;
@@ -42,6 +42,8 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const NORMAL: u16 = 1000;
 const GOING_AWAY: u16 = 1001;
 const ONLY_TEXT: u16 = 1003;
+/// A message was begun and not ended in time.
+const UNFINISHED: u16 = 1008;
 const NO_ROOM: u16 = 1013;
 
 /// Speaks with a client to the end of the connection.
@@ -62,7 +64,8 @@ pub(super) async fn serve(
     client.begun();
     let now = worker.now();
     active.exchange.timing.first_byte(now, true);
-    let most = usize::try_from(active.view().snapshot().bounds.body_bytes).unwrap_or(usize::MAX);
+    let bounds = active.view().snapshot().bounds;
+    let most = usize::try_from(bounds.body_bytes).unwrap_or(usize::MAX);
     let mut session = Session {
         worker: Rc::clone(&worker),
         client,
@@ -71,10 +74,15 @@ pub(super) async fn serve(
         out: Vec::new(),
         pong: None,
         asked: 0,
+        event: 0,
         kept: 0,
         last: None,
+        last_kept: 0,
+        begun: None,
         ends: now.after(LIFE),
-        stall: active.view().snapshot().bounds.write_stall,
+        stall: bounds.write_stall,
+        idle: bounds.body_idle,
+        whole_within: bounds.body_time,
         leaves: None,
         is_gone: false,
     };
@@ -150,13 +158,22 @@ struct Session<'c> {
     pong: Option<Vec<u8>>,
     /// Bytes of what the running call was asked.
     asked: usize,
-    /// Bytes that are counted as kept.
+    /// Bytes of the event of its answer that has not ended.
+    event: usize,
+    /// Bytes that are counted as kept, but for the last response.
     kept: usize,
     last: Option<Last>,
+    /// Bytes that are counted of that.
+    last_kept: usize,
+    /// When the first bytes came of a message that has not ended.
+    begun: Option<Mono>,
     /// When its time is over.
     ends: Mono,
     /// A client that takes nothing for so long is gone.
     stall: Duration,
+    /// A message that has begun and of which nothing more comes for so long, or that takes so long in all, ends it.
+    idle: Duration,
+    whole_within: Duration,
     /// The code by which it ends, for what came while a call ran.
     leaves: Option<u16>,
     is_gone: bool,
@@ -192,6 +209,8 @@ impl Session<'_> {
                 }
                 None => self.refuse("a message has to be an event: an object with one `type`"),
             }
+            // What was served or refused is kept no more.
+            self.count();
             if self.is_gone || self.leaves.is_some() {
                 return self.leaves;
             }
@@ -239,6 +258,8 @@ impl Session<'_> {
         let worker = Rc::clone(&self.worker);
         let mut drained = pin!(worker.drained.notified());
         stalled.set(self.stall);
+        let mut unfinished = Deadline::new(&worker.clock.wheel);
+        let mut is_unfinished = false;
         let next = poll_fn(|cx| {
             loop {
                 match self.poll_sent(cx) {
@@ -257,7 +278,7 @@ impl Session<'_> {
                 if let Some(text) = self.waiting.pop_front() {
                     return Poll::Ready(Next::Message(text));
                 }
-                match self.reader.message() {
+                match self.message() {
                     Ok(Some(message)) => match self.hear(message) {
                         Some(next) => return Poll::Ready(next),
                         None => continue,
@@ -269,9 +290,19 @@ impl Session<'_> {
                     return Poll::Ready(Next::Over(Some(GOING_AWAY)));
                 }
                 match self.poll_read(cx) {
-                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Ok(())) => is_unfinished = false,
                     Poll::Ready(Err(code)) => return Poll::Ready(Next::Over(code)),
                     Poll::Pending => {
+                        if let Some(begun) = self.begun {
+                            if !std::mem::replace(&mut is_unfinished, true) {
+                                let left = worker.clock.latest().since(begun);
+                                let left = self.whole_within.saturating_sub(left);
+                                unfinished.set(self.idle.min(left));
+                            }
+                            if unfinished.poll(cx).is_ready() {
+                                return Poll::Ready(Next::Over(Some(UNFINISHED)));
+                            }
+                        }
                         let over = || Next::Over(Some(GOING_AWAY));
                         return deadline.poll(cx).map(|()| over());
                     }
@@ -288,6 +319,18 @@ impl Session<'_> {
         self.worker.closed(Closed::WriteStall);
         self.is_gone = true;
         Next::Over(None)
+    }
+
+    /// The next message of what has come.
+    fn message(&mut self) -> Result<Option<Message>, Fault> {
+        let message = self.reader.message();
+        if self.reader.held() == 0 {
+            self.begun = None;
+        } else if matches!(message, Ok(Some(_))) {
+            // The next one has begun.
+            self.begun = Some(self.worker.clock.latest());
+        }
+        message
     }
 
     /// Takes a message; gives it on where it is one to be served.
@@ -322,6 +365,7 @@ impl Session<'_> {
             Poll::Pending => return Poll::Pending,
         };
         self.reader.push(&piece);
+        self.begun.get_or_insert_with(|| self.worker.clock.latest());
         match self.count() {
             true => Poll::Ready(Ok(())),
             false => Poll::Ready(Err(Some(NO_ROOM))),
@@ -344,11 +388,21 @@ impl Session<'_> {
         read
     }
 
-    /// Counts what is kept; false where there is no room for it.
+    /// Keeps the last response, where there is room for it: connections that wait for their next call leave half of it to calls.
+    fn keep(&mut self, last: Option<Last>) {
+        let bytes = last.as_ref().map_or(0, |last| last.items.len());
+        let bound = self.worker.view().snapshot().bounds.bodies_bytes / 2;
+        self.worker.drop_body(self.last_kept);
+        (self.last, self.last_kept) = match self.worker.keep_body(bytes, bound) {
+            true => (last, bytes),
+            false => (None, 0),
+        };
+    }
+
+    /// Counts what is kept but for the last response; false where there is no room for it.
     fn count(&mut self) -> bool {
-        let last = self.last.as_ref().map_or(0, |last| last.items.len());
         let waiting: usize = self.waiting.iter().map(String::len).sum();
-        let now = self.reader.held() + waiting + self.asked + last;
+        let now = self.reader.held() + waiting + self.asked + self.event;
         let bound = self.worker.view().snapshot().bounds.bodies_bytes;
         if now <= self.kept {
             self.worker.drop_body(self.kept - now);
@@ -391,7 +445,7 @@ impl Session<'_> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        self.worker.drop_body(self.kept);
+        self.worker.drop_body(self.kept + self.last_kept);
     }
 }
 

@@ -19,6 +19,8 @@ use crate::client::{BodyFault, BodyLength, Downstream};
 
 /// Of a refusal, no more is read.
 const DOCUMENT_BYTES: usize = 64 << 10;
+/// An event of an answer has no more bytes: as many as are read of a whole answer.
+const EVENT_BYTES: usize = 16 << 20;
 
 /// One call.
 pub(super) struct Framed<'s, 'c> {
@@ -61,9 +63,7 @@ impl<'s, 'c> Framed<'s, 'c> {
             let says = "the answer ended without its end";
             self.fail(502, "upstream_error", "upstream_cut", says);
         }
-        self.session.asked = 0;
-        // What is kept has changed; if there is no room for it, the connection ends with the next piece.
-        let _has_room = self.session.count();
+        (self.session.asked, self.session.event) = (0, 0);
     }
 
     fn fail(&mut self, status: u16, kind: &str, code: &str, says: &str) {
@@ -80,18 +80,30 @@ impl<'s, 'c> Framed<'s, 'c> {
         self.has_sent = true;
         websocket::text(event, &mut self.session.out);
         if let Some(ended) = Ended::read(event) {
-            self.session.last = ended.items(event, &self.asked).map(|items| Last {
+            let items = ended.items(event, &self.asked);
+            self.session.keep(items.map(|items| Last {
                 id: ended.id,
                 items,
-            });
+            }));
         }
     }
 
-    /// Takes a piece of the answer.
-    fn take(&mut self, piece: &[u8]) {
+    /// Takes a piece of the answer. An error is an event that nobody can keep, of which the client was told.
+    fn take(&mut self, piece: &[u8]) -> Result<(), ()> {
         match self.events.take() {
             Some(mut events) => {
                 events.push(piece, |event| self.tell(event));
+                self.session.event = events.held();
+                if events.held() > EVENT_BYTES {
+                    let says = "an event of the answer is longer than 16 MiB";
+                    self.fail(502, "upstream_error", "upstream_bad_response", says);
+                    return Err(());
+                }
+                if !self.session.count() {
+                    let says = "there is no room for an event of the answer";
+                    self.fail(503, "server_error", "overloaded", says);
+                    return Err(());
+                }
                 self.events = Some(events);
             }
             None => {
@@ -100,6 +112,7 @@ impl<'s, 'c> Framed<'s, 'c> {
                 self.document.extend_from_slice(taken);
             }
         }
+        Ok(())
     }
 
     /// The answer is whole.
@@ -144,7 +157,7 @@ impl Downstream for Framed<'_, '_> {
             return Poll::Ready(());
         }
         loop {
-            match session.reader.message() {
+            match session.message() {
                 Ok(Some(Message::Text(text))) => session.waiting.push_back(text),
                 Ok(None) if session.has_much_waiting() => break,
                 Ok(None) => match ready!(session.poll_read_or_sent(cx)) {
@@ -188,13 +201,15 @@ impl Downstream for Framed<'_, '_> {
     }
 
     fn send(&mut self, cx: &mut Context<'_>, pieces: &[&[u8]], end: bool) -> io::Result<()> {
-        pieces.iter().for_each(|piece| self.take(piece));
-        if end {
+        let taken = pieces.iter().try_for_each(|piece| self.take(piece));
+        if end && taken.is_ok() {
             self.finish();
         }
         match self.session.poll_sent(cx) {
             Poll::Ready(Err(())) => Err(io::ErrorKind::ConnectionReset.into()),
-            Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
+            Poll::Ready(Ok(())) | Poll::Pending => {
+                taken.map_err(|()| io::ErrorKind::InvalidData.into())
+            }
         }
     }
 
