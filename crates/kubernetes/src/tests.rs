@@ -332,7 +332,7 @@ fn a_list_that_breaks_off_leaves_what_was_known_and_nothing_of_what_was_not() {
     let kind = kinds::Kind::of("Gateway").expect("a kind");
     let query = query::Query::of_kind(kind, None);
     let one = |name: &str, text: &str| {
-        object::Object::of(kind, "v1", object(name, text)).expect("an object")
+        object::Object::of(kind, "v1", None, object(name, text)).expect("an object")
     };
     store.asks(&query);
     store.page(&query, vec![one("1", "a"), one("2", "a")]);

@@ -210,7 +210,7 @@ fn b5_a_case_variant_of_an_inspected_member_is_refused() {
 #[test]
 fn b5_case_variants_of_other_members_pass() {
     let fixture = Fixture::new();
-    let body = r#"{"Temperature":1,"USER":"u","Models":[],"model":"m","messages":[{"Name":"x","Model":"y","MAX_TOKENS":-1}]}"#;
+    let body = r#"{"Temperature":1,"USER":"u","Metadata":{},"model":"m","messages":[{"Name":"x","Model":"y","MAX_TOKENS":-1}]}"#;
     let seen = fixture.forwards("members in other letters", &call(body));
     assert_eq!(seen.body, body.as_bytes());
     fixture.end();

@@ -38,7 +38,7 @@ pub(crate) struct Scenario {
     #[serde(default)]
     pub(crate) per_second: Option<f64>,
     /// What is spoken to the subject.
-    #[serde(default, skip_serializing_if = "Spoken::is_http1")]
+    #[serde(default)]
     pub(crate) protocol: Spoken,
     /// Size of the request body; of a conversation that grows, the greatest.
     #[serde(default = "one_kilobyte")]
@@ -100,12 +100,6 @@ pub(crate) enum Spoken {
     Http1,
     /// HTTP/2 by prior knowledge, so many users on each connection.
     Http2,
-}
-
-impl Spoken {
-    pub(crate) fn is_http1(&self) -> bool {
-        *self == Self::Http1
-    }
 }
 
 /// Users of one connection over HTTP/2, as in campaigns.

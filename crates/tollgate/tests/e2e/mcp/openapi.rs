@@ -300,9 +300,15 @@ fn a_description_at_an_address_is_fetched_and_one_that_is_not_there_costs_its_ow
     let servers = format!("{servers}\n    more: {{ openapi: pets.json }}");
     gate.reconfigure(&config(&servers, "    - { workload: agent }"));
     eventually("the reload is taken", || {
+        // A session from just before the reload is not good behind it.
         let caller = Caller::begun(&gate, "agent");
-        let tools = caller.tools().0;
-        tools.contains(&"more__getPet".to_owned()) && tools.contains(&"fetched__getPet".to_owned())
+        let told = caller.request("tools/list", &json!({}));
+        let tools = told.body["result"]["tools"].as_array().cloned();
+        let has = |name: &str| {
+            let mut tools = tools.iter().flatten();
+            tools.any(|tool| tool["name"] == name)
+        };
+        has("more__getPet") && has("fetched__getPet")
     });
 }
 
