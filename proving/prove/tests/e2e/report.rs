@@ -105,7 +105,7 @@ fn a_report_is_whole_on_a_phone_and_on_a_desk_light_and_dark() {
     for (page, charts) in [
         (named(&full, "full.html"), 9),
         (named(&empty, "empty.html"), 0),
-        (both, 2),
+        (both, 3),
     ] {
         let looks = seen(&page);
         assert_eq!(
