@@ -131,6 +131,7 @@ fn lists(choice: u8, pages: &[&[u8]]) {
     let sources = [("a", &catalogs[0]), ("b_c", &catalogs[1])].map(|(server, catalog)| Source {
         server,
         catalog: Some(catalog),
+        last: None,
     });
     let unless_said = Fresh {
         ttl_ms: 1000,
