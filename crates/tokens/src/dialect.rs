@@ -61,6 +61,9 @@ impl Counted {
             | Operation::Unread
             | Operation::Http
             | Operation::KeptResponse
+            | Operation::Files
+            | Operation::Batches
+            | Operation::BatchUsage
             | Operation::ResponsesSocket
             | Operation::RealtimeSocket
             | Operation::Realtime

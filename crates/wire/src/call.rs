@@ -20,6 +20,7 @@ mod realtime;
 mod scan;
 mod splice;
 mod stored;
+mod upload;
 mod user;
 mod whole;
 
@@ -37,6 +38,7 @@ pub use realtime::{
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};
 pub use stored::address;
+pub use upload::{Upload, UploadFault};
 
 #[cfg(test)]
 mod tests;

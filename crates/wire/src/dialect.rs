@@ -119,6 +119,12 @@ operations! {
     KeptResponse = Dialect { name: "kept_response", ..Dialect::UNREAD },
     /// An answer on such a WebSocket; no path of this table is one.
     Realtime = openai_realtime::RESPONSE,
+    /// Files of an account: `/v1/files` and what lies below, where a route allows them; no path of this table is one.
+    Files = Dialect { name: "files", ..Dialect::UNREAD },
+    /// Batches, OpenAI's and Anthropic's: `/v1/batches` and `/v1/messages/batches` and what lies below, likewise.
+    Batches = Dialect { name: "batches", ..Dialect::UNREAD },
+    /// What the calls of a batch used of one model, told by its result.
+    BatchUsage = Dialect { name: "batch_usage", is_metered: true, generates: true, ..Dialect::UNREAD },
     /// A message to servers of tools (the Model Context Protocol); no path of this table is one.
     Mcp = Dialect { name: "mcp", provider: "", ..Dialect::UNREAD },
 }

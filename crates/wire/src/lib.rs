@@ -1,4 +1,4 @@
-//! What bytes mean: HTTP/1.1 heads and framing, JSON bodies, event streams, Amazon's among them, frames of gRPC, usage reports, dates.
+//! What bytes mean: HTTP/1.1 heads and framing, JSON bodies, event streams, batches of calls, Amazon's among them, frames of gRPC, usage reports, dates.
 //!
 //! A crate of its own because everything here is a function of the bytes given: no socket, no clock, no
 //! thread, no log. So the gate, the policy, the fuzz targets and any other host read a message with the very
@@ -9,6 +9,7 @@
 //! begin (the host).
 
 pub mod answer;
+pub mod batch;
 mod block;
 pub mod call;
 pub mod date;

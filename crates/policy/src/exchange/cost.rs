@@ -106,6 +106,9 @@ pub(super) fn at_most(demand: Demand, bytes: u64, operation: Operation) -> Optio
         | Operation::Unread
         | Operation::Http
         | Operation::KeptResponse
+        | Operation::Files
+        | Operation::Batches
+        | Operation::BatchUsage
         | Operation::ResponsesSocket
         | Operation::RealtimeSocket
         | Operation::Realtime
@@ -148,6 +151,9 @@ fn cap(operation: Operation, call: &CallHead) -> Option<u32> {
         | Operation::Unread
         | Operation::Http
         | Operation::KeptResponse
+        | Operation::Files
+        | Operation::Batches
+        | Operation::BatchUsage
         | Operation::ResponsesSocket
         | Operation::RealtimeSocket
         | Operation::Realtime

@@ -14,11 +14,11 @@ use crate::dialect::model_name;
 /// The longest boundary (RFC 2046).
 const BOUNDARY_BYTES: usize = 70;
 /// The most parts.
-const PARTS: usize = 256;
+pub(super) const PARTS: usize = 256;
 /// The longest head of a part.
-const HEAD_BYTES: usize = 4 << 10;
+pub(super) const HEAD_BYTES: usize = 4 << 10;
 /// The longest value of a field that is read.
-const VALUE_BYTES: usize = 256;
+pub(super) const VALUE_BYTES: usize = 256;
 
 /// Fields that are read.
 const FIELDS: [&str; 3] = [MODEL, STREAM, N];
@@ -28,7 +28,7 @@ const N: &str = "n";
 
 /// What lies between the parts of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Boundary(Box<str>);
+pub struct Boundary(pub(super) Box<str>);
 
 impl Boundary {
     /// Reads a `content-type`. `None` where it is not that of a form, or says no boundary in one way only.
@@ -401,7 +401,7 @@ impl FormScanner {
 }
 
 /// How often something stands in a text, beginning in this part of it; two may overlap.
-fn places(text: &[u8], wanted: &[u8], begins: std::ops::RangeTo<usize>) -> usize {
+pub(super) fn places(text: &[u8], wanted: &[u8], begins: std::ops::RangeTo<usize>) -> usize {
     let (mut count, mut from) = (0, 0);
     while let Some(at) = memmem::find(text.get(from..).unwrap_or_default(), wanted) {
         count += usize::from(from + at < begins.end);
@@ -410,8 +410,18 @@ fn places(text: &[u8], wanted: &[u8], begins: std::ops::RangeTo<usize>) -> usize
     count
 }
 
-/// Which field that is read a part with this head is, if any.
-fn field_of(head: &[u8]) -> Result<Option<usize>, FormFault> {
+/// What the head of a part says of it.
+pub(super) struct PartHead<'h> {
+    pub(super) name: &'h str,
+    pub(super) is_file: bool,
+    /// It is a text, as far as it says what it is.
+    pub(super) is_text: bool,
+    /// It is written in another way than as its bytes.
+    pub(super) is_coded: bool,
+}
+
+/// Reads the head of a part.
+pub(super) fn part_head(head: &[u8]) -> Result<PartHead<'_>, FormFault> {
     let head = std::str::from_utf8(head).map_err(|_| FormFault::Head)?;
     let mut disposition = None;
     let mut is_text = true;
@@ -445,6 +455,22 @@ fn field_of(head: &[u8]) -> Result<Option<usize>, FormFault> {
         }
     }
     let (name, is_file) = names(disposition.ok_or(FormFault::Name)?).ok_or(FormFault::Name)?;
+    Ok(PartHead {
+        name,
+        is_file,
+        is_text,
+        is_coded,
+    })
+}
+
+/// Which field that is read a part with this head is, if any.
+fn field_of(head: &[u8]) -> Result<Option<usize>, FormFault> {
+    let PartHead {
+        name,
+        is_file,
+        is_text,
+        is_coded,
+    } = part_head(head)?;
     let plain = name.split('[').next().unwrap_or_default().trim();
     if plain.eq_ignore_ascii_case("_charset_") {
         // It would say how the others are read.

@@ -33,6 +33,9 @@ impl Operation {
             Self::RealtimeSocket => "sessions of the Realtime API",
             Self::Realtime => "answers of the Realtime API",
             Self::KeptResponse => "responses that the gate keeps",
+            Self::Files => "files",
+            Self::Batches => "batches",
+            Self::BatchUsage => "usage of batches",
             Self::Mcp => "messages to servers of tools",
         }
     }

@@ -268,6 +268,9 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         | Operation::Unread
         | Operation::Http
         | Operation::KeptResponse
+        | Operation::Files
+        | Operation::Batches
+        | Operation::BatchUsage
         | Operation::ResponsesSocket
         | Operation::RealtimeSocket
         | Operation::Mcp => None,

@@ -1,0 +1,109 @@
+//! What a provider says of one file or batch.
+//!
+//! Invariant: an answer that says a member twice is none.
+//! Not here: what a batch used, call by call (`result`).
+
+use std::ops::Range;
+
+use super::Api;
+use crate::json::{Found, Interest, Interests, Kind, Repeat, Scanner, Want};
+use crate::usage::{self, Reading, USAGE_LIMIT_BYTES};
+
+/// Longest that is read.
+pub const OBJECT_BYTES_MAX: usize = 64 << 10;
+
+static ASKED: Interests = Interests::new(&[
+    Interest::new("id", Want::Scalar, Repeat::Refuse),
+    Interest::new("status", Want::Scalar, Repeat::LastWins),
+    Interest::new("processing_status", Want::Scalar, Repeat::LastWins),
+    Interest::new("input_file_id", Want::Scalar, Repeat::Refuse),
+    Interest::new("output_file_id", Want::Scalar, Repeat::Refuse),
+    Interest::new("error_file_id", Want::Scalar, Repeat::Refuse),
+    Interest::new("results_url", Want::Place, Repeat::Refuse),
+    Interest::new("usage", Want::Raw(USAGE_LIMIT_BYTES), Repeat::Refuse),
+]);
+
+/// A file or a batch, as far as it matters here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// Its id.
+    pub id: Box<str>,
+    /// It is a batch that runs no more.
+    pub is_over: bool,
+    /// The file of calls that it is of.
+    pub input_file: Option<Box<str>>,
+    /// The file of what those came to.
+    pub output_file: Option<Box<str>>,
+    /// The file of those that failed.
+    pub error_file: Option<Box<str>>,
+    /// What all of its calls used, where it says that.
+    pub usage: Reading,
+    results_url: Option<Range<usize>>,
+}
+
+impl Object {
+    /// Reads one. `None` where it is none.
+    #[must_use]
+    pub fn read(api: Api, body: &[u8]) -> Option<Self> {
+        if body.len() > OBJECT_BYTES_MAX {
+            return None;
+        }
+        let mut scanner = Scanner::new(&ASKED);
+        scanner.push(body).ok()?;
+        let found = scanner.finish().ok()?;
+        found.open?;
+        let text = |nth: usize| -> Option<Box<str>> {
+            let member = found.member(nth).filter(|m| m.kind == Kind::String)?;
+            Some(found.text(member)?.into_owned().into())
+        };
+        let status = text(match api {
+            Api::OpenAi => 1,
+            Api::Anthropic => 2,
+        });
+        let is_over = matches!(
+            (api, status.as_deref()),
+            (
+                Api::OpenAi,
+                Some("completed" | "failed" | "expired" | "cancelled")
+            ) | (Api::Anthropic, Some("ended"))
+        );
+        Some(Self {
+            id: text(0)?,
+            is_over,
+            input_file: text(3),
+            output_file: text(4),
+            error_file: text(5),
+            usage: usage(found),
+            results_url: url(found),
+        })
+    }
+
+    /// Whether it says where its results are.
+    #[must_use]
+    pub const fn has_results(&self) -> bool {
+        self.results_url.is_some()
+    }
+
+    /// The same document with the results of a batch at this path, in place of the address where they are.
+    #[must_use]
+    pub fn with_results_at(&self, body: &[u8], path: &str) -> Vec<u8> {
+        let Some(at) = self.results_url.clone() else {
+            return body.to_vec();
+        };
+        let before = body.get(..at.start).unwrap_or_default();
+        let after = body.get(at.end..).unwrap_or_default();
+        [before, b"\"", path.as_bytes(), b"\"", after].concat()
+    }
+}
+
+fn usage(found: &Found) -> Reading {
+    match found.member(7).filter(|member| member.kind == Kind::Object) {
+        Some(member) if !member.cut => usage::read(found.raw(member)),
+        _ => Reading::Absent,
+    }
+}
+
+fn url(found: &Found) -> Option<Range<usize>> {
+    let member = found.member(6).filter(|m| m.kind == Kind::String)?;
+    Some(member.value.clone())
+}

@@ -1,0 +1,279 @@
+//! Batches as clients and providers write them, and as nobody should.
+
+use super::{
+    Api, Asked, Calls, LineFault, Object, Requests, ResultLines, asked, file_named, served,
+};
+use crate::call::CallFaultKind;
+use crate::dialect::Operation;
+use crate::head::Method;
+use crate::usage::Reading;
+
+#[test]
+fn a_call_of_files_and_batches_is_told_by_its_path_byte_for_byte() {
+    let get = |path| asked(Method::Get, path).map(|found| found.map(|n| (n.asked, n.id)));
+    assert_eq!(get("/v1/files"), Some(Ok((Asked::Files, ""))));
+    assert_eq!(
+        get("/v1/files/file-a_1"),
+        Some(Ok((Asked::File, "file-a_1")))
+    );
+    assert_eq!(
+        get("/v1/files/f1/content"),
+        Some(Ok((Asked::Content, "f1")))
+    );
+    assert_eq!(
+        get("/v1/batches/batch_1"),
+        Some(Ok((Asked::Batch, "batch_1")))
+    );
+    let results = "/v1/messages/batches/msgbatch_1/results";
+    assert_eq!(get(results), Some(Ok((Asked::Results, "msgbatch_1"))));
+    assert_eq!(get("/v1/batches/b1/cancel"), Some(Err("POST")));
+    assert_eq!(asked(Method::Put, "/v1/files/f1"), Some(Err("GET, DELETE")));
+    assert_eq!(asked(Method::Delete, "/v1/batches/b1"), Some(Err("GET")));
+    for path in [
+        "/v1/files/",
+        "/v1/files//content",
+        "/v1/files/f1/",
+        "/v1/files/f%31",
+        "/v1/files/f1/content/x",
+        "/v1/files/f1/contents",
+        "/v1/filesx",
+        "/v1/Files",
+        "/v1/batches/b1/results",
+        "/v1/messages",
+        "/files",
+    ] {
+        assert_eq!(get(path), None, "{path}");
+    }
+}
+
+const LINE: &str = r#"{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m1","messages":[]}}"#;
+
+type Line = (usize, Result<(Operation, String), LineFault>);
+
+fn lines(file: &str) -> Vec<Line> {
+    let calls = Calls::of(file.as_bytes());
+    let read = |(nth, read): (usize, Result<super::OneCall, LineFault>)| {
+        let model = |one: super::OneCall| {
+            let body = file.get(one.body).expect("within the file");
+            assert!(body.starts_with('{') && body.ends_with('}'), "{body}");
+            (one.operation, one.call.model.unwrap_or_default().into())
+        };
+        (nth, read.map(model))
+    };
+    calls.map(read).collect()
+}
+
+#[test]
+fn each_line_of_a_file_is_one_call() {
+    let good = |nth| (nth, Ok((Operation::Chat, "m1".to_owned())));
+    for end in ["", "\n", "\r\n"] {
+        let file = format!("{LINE}\r\n{LINE}\n{LINE}{end}");
+        assert_eq!(lines(&file), [good(1), good(2), good(3)]);
+    }
+    let escaped = LINE
+        .replace("\"url\"", "\"\\u0075rl\"")
+        .replace("/v1/chat", "\\/v1\\/chat");
+    assert_eq!(lines(&escaped), [good(1)]);
+}
+
+#[test]
+fn a_line_that_servers_could_read_otherwise_is_refused_with_its_number() {
+    let fault = |file: &str| {
+        let (nth, read) = lines(file).pop().expect("a line");
+        (nth, read.expect_err("a fault"))
+    };
+    assert_eq!(fault(""), (1, LineFault::Empty));
+    assert!(matches!(
+        lines(&format!("{LINE}\n \n{LINE}"))[1],
+        (2, Err(LineFault::Empty))
+    ));
+    for separator in ["\u{2028}", "\u{2029}", "\u{85}"] {
+        let line = LINE.replace("[]", &format!("[\"{separator}\"]"));
+        assert_eq!(fault(&line), (1, LineFault::Separator));
+    }
+    assert_eq!(
+        fault(&LINE.replace(",\"url\"", ",\r\"url\"")),
+        (1, LineFault::Separator)
+    );
+    for url in [
+        "/v1/files",
+        "/v1/messages",
+        "/v1/chat/completions/",
+        "/v1/images/edits",
+        "https://x/v1/chat/completions",
+    ] {
+        assert_eq!(
+            fault(&LINE.replace("/v1/chat/completions", url)),
+            (1, LineFault::Url),
+            "{url}"
+        );
+    }
+    for (from, to) in [
+        ("\"body\":", "\"body\":{\"model\":\"m2\"},\"body\":"),
+        ("\"body\":", "\"bod\\u0079\":{\"model\":\"m2\"},\"body\":"),
+        ("\"body\":", "\"Body\":{\"model\":\"m2\"},\"body\":"),
+        ("\"model\":\"m1\"", "\"model\":\"m1\",\"model\":\"m2\""),
+        (
+            "\"model\":\"m1\"",
+            "\"model\":\"m1\",\"m\\u006fdel\":\"m2\"",
+        ),
+    ] {
+        let (nth, fault) = fault(&LINE.replace(from, to));
+        let LineFault::Call(fault) = fault else {
+            panic!("{to}: {fault}");
+        };
+        let is_double = matches!(
+            fault.kind,
+            CallFaultKind::DuplicateMember(_) | CallFaultKind::AmbiguousMember { .. }
+        );
+        assert!(nth == 1 && is_double, "{to}: {fault}");
+    }
+    for bad in [
+        format!("\u{feff}{LINE}"),
+        format!("{LINE}{LINE}"),
+        format!("[{LINE}]"),
+        LINE.replace("\"model\":\"m1\",", ""),
+        LINE.replace("POST", "GET"),
+        LINE.replace("\"custom_id\":\"a\",", ""),
+        LINE.get(..40).unwrap_or_default().to_owned(),
+    ] {
+        assert_eq!(fault(&bad).0, 1, "{bad}");
+    }
+}
+
+#[test]
+fn requests_within_a_body_are_read_one_by_one() {
+    let one = |model: &str| {
+        format!(r#" {{"custom_id":"a","params":{{"model":"{model}","max_tokens":1}}}} "#)
+    };
+    let body = format!(r#"{{"x":1,"requests":[{},{}]}}"#, one("c1"), one("c2"));
+    let models: Vec<_> = Requests::of(body.as_bytes()).expect("a batch").collect();
+    assert_eq!(models.len(), 2);
+    for ((nth, read), model) in models.into_iter().zip(["c1", "c2"]) {
+        let read = read.expect("a call");
+        assert_eq!(read.call.model.as_deref(), Some(model), "{nth}");
+        assert!(
+            body.get(read.body)
+                .is_some_and(|body| body.starts_with("{\"model\""))
+        );
+    }
+    for bad in [
+        r#"{"requests":[]}"#.to_owned(),
+        r#"{"requests":{}}"#.to_owned(),
+        "{}".to_owned(),
+        format!(
+            r#"{{"requests":[{}],"requests":[{}]}}"#,
+            one("c1"),
+            one("c2")
+        ),
+        format!(r#"{{"requests":[{}]"#, one("c1")),
+    ] {
+        assert!(Requests::of(bad.as_bytes()).is_err(), "{bad}");
+    }
+    let twice = one("c1").replace("\"params\"", "\"params\":{\"model\":\"c2\"},\"params\"");
+    for bad in [
+        twice,
+        "1".to_owned(),
+        "[]".to_owned(),
+        one("c1").replace("params", "Params"),
+    ] {
+        let body = format!(r#"{{"requests":[{bad}]}}"#);
+        let mut requests = Requests::of(body.as_bytes()).expect("a list");
+        assert!(
+            requests.next().is_some_and(|(_, read)| read.is_err()),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn a_batch_names_its_file_in_one_way_only() {
+    assert_eq!(
+        file_named(br#"{"input_file_id":"file-1"}"#).as_deref(),
+        Ok("file-1")
+    );
+    for bad in [
+        &br#"{"input_file_id":"a","input_file_id":"b"}"#[..],
+        br#"{"input_file_id":"a","Input_File_Id":"b"}"#,
+        br#"{"input_file_id":1}"#,
+        b"{}",
+        b"[]",
+    ] {
+        assert!(file_named(bad).is_err());
+    }
+}
+
+#[test]
+fn what_a_provider_says_of_a_batch_is_read() {
+    let body = br#"{"id":"batch_1","status":"completed","input_file_id":"f1","output_file_id":"f2","error_file_id":null,"usage":{"input_tokens":3,"output_tokens":4}}"#;
+    let object = Object::read(Api::OpenAi, body).expect("a batch");
+    assert!(object.is_over);
+    assert_eq!(
+        (&*object.id, object.output_file.as_deref()),
+        ("batch_1", Some("f2"))
+    );
+    assert_eq!(object.error_file, None);
+    let Reading::Valid(usage) = object.usage else {
+        panic!("no usage");
+    };
+    assert_eq!((usage.prompt, usage.completion), (Some(3), Some(4)));
+    let body =
+        br#"{"id":"msgbatch_1","processing_status":"ended","results_url":"https://x.example/r"}"#;
+    let object = Object::read(Api::Anthropic, body).expect("a batch");
+    assert!(object.is_over);
+    assert_eq!(
+        object.with_results_at(body, "/v1/r"),
+        br#"{"id":"msgbatch_1","processing_status":"ended","results_url":"/v1/r"}"#
+    );
+    assert_eq!(Object::read(Api::OpenAi, br#"{"id":"a","id":"b"}"#), None);
+    assert_eq!(Object::read(Api::OpenAi, b"<html>"), None);
+}
+
+#[test]
+fn results_are_read_however_they_are_cut() {
+    let openai = r#"{"id":"r","custom_id":"a","response":{"status_code":200,"body":{"model":"m1-2026","usage":{"prompt_tokens":5,"completion_tokens":6}}},"error":null}"#;
+    let failed = openai.replace("200", "400");
+    let text = format!("{openai}\n{failed}\r\n\n{openai}");
+    for cut in 0..text.len() {
+        let (mut lines, mut sum, mut count) = (ResultLines::default(), 0, 0);
+        let mut take = |line: &[u8]| {
+            count += 1;
+            if let Some(served) = served(Api::OpenAi, line) {
+                assert_eq!(served.model, Some("m1-2026"));
+                let Reading::Valid(usage) = served.usage else {
+                    panic!("no usage");
+                };
+                sum += usage.prompt.unwrap_or(0);
+            }
+        };
+        let (first, second) = text.as_bytes().split_at(cut);
+        lines.push(first, &mut take);
+        lines.push(second, &mut take);
+        lines.finish(&mut take);
+        assert_eq!((count, sum, lines.skipped), (3, 10, 0), "cut at {cut}");
+    }
+    let anthropic = br#"{"custom_id":"a","result":{"type":"succeeded","message":{"model":"c1","usage":{"input_tokens":2,"output_tokens":3,"cache_read_input_tokens":4}}}}"#;
+    let Some(super::Served {
+        model: Some("c1"),
+        usage: Reading::Valid(usage),
+    }) = served(Api::Anthropic, anthropic)
+    else {
+        panic!("nothing served");
+    };
+    assert_eq!((usage.prompt, usage.cached), (Some(6), Some(4)));
+    assert_eq!(
+        served(
+            Api::Anthropic,
+            br#"{"result":{"type":"errored","error":{}}}"#
+        ),
+        None
+    );
+    let mut lines = ResultLines::default();
+    let long = vec![b'x'; 5 << 20];
+    for _ in 0..4 {
+        lines.push(&long, |_| panic!("no line"));
+    }
+    let mut last = 0;
+    lines.push(b"\n{}\n", |line| last = line.len());
+    assert_eq!((last, lines.skipped), (2, 1));
+}
