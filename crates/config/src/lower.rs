@@ -30,6 +30,7 @@ mod admin;
 mod authority;
 mod backend;
 mod balancing;
+mod batches;
 mod budget;
 mod client;
 mod credential;
@@ -294,6 +295,9 @@ impl Lowering<'_> {
         self.unsent(document, &snapshot);
         if let Some(routes) = document.routes.get() {
             self.unread(routes, &mut snapshot);
+        }
+        if let Some(routes) = document.routes.get() {
+            self.batches(routes, document, &mut snapshot);
         }
         self.are_priced(document, &snapshot);
         (snapshot, host)

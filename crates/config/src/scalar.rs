@@ -30,7 +30,7 @@ pub(crate) use text::{
 pub(crate) use web::{Host, Origin};
 pub(crate) use word::{
     Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
-    ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, JwtBearer, McpPrefix,
+    ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, FilesApi, JwtBearer, McpPrefix,
     OnToolChange, OtlpProtocol, Protocol, ProxyProtocol, RecordUser, Recorded, Serves, SystemNames,
     ToolMethod, Trust, Whose, Window, listed, words,
 };

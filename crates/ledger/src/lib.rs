@@ -13,6 +13,7 @@
 //! known is NULL, never zero.
 
 mod backup;
+mod batches;
 mod budgets;
 mod chain;
 mod check;
@@ -56,6 +57,7 @@ mod wal;
 mod writer;
 
 pub use backup::BackupError;
+pub use batches::{Batches, BatchesError, uncounted as uncounted_batches};
 pub use budgets::Doubt;
 pub use chain::{Hash, Head};
 pub use clock::ClockStep;
@@ -67,6 +69,7 @@ pub use only::Only;
 pub use open::{OpenError, Recovered};
 pub use owner::Owner;
 pub use place::FILES;
+pub use policy::batches::Thing;
 pub use postgres::{ShipError, Shipper, Shipping};
 pub use prices::{KnownPrice, Prices};
 pub use read::{Period, ReadError, Reader, Stored};

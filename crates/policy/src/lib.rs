@@ -21,6 +21,8 @@ pub mod attribution;
 pub mod authority;
 pub mod authorizer;
 pub mod balancing;
+pub mod batches;
+pub mod batching;
 pub mod billing;
 pub mod budget;
 pub mod budget_reservation;

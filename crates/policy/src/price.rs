@@ -112,7 +112,12 @@ pub struct Charge {
 pub struct Prices {
     by_model: BTreeMap<Arc<str>, Vec<Entry>>,
     all: Vec<Arc<Price>>,
+    /// Of a price, that of calls which cost so many millionths of it.
+    shares: BTreeMap<(PriceId, u32), PriceId>,
 }
+
+/// All of a price, in millionths.
+pub const WHOLE: u32 = 1_000_000;
 
 /// What a model costs those for whom it is, if no entry before this one is for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -221,6 +226,18 @@ impl Prices {
         id
     }
 
+    /// Adds what calls cost that are charged so many millionths of a price.
+    pub fn add_share(&mut self, of: PriceId, millionths: u32, price: Price) {
+        let share = self.add(price);
+        self.shares.insert((of, millionths), share);
+    }
+
+    /// The price of calls that are charged so many millionths of one; that itself, where nothing is known of less.
+    #[must_use]
+    pub fn share_of(&self, of: PriceId, millionths: u32) -> PriceId {
+        self.shares.get(&(of, millionths)).copied().unwrap_or(of)
+    }
+
     /// The price, if the id is of this catalogue.
     #[must_use]
     pub fn get(&self, id: PriceId) -> Option<&Arc<Price>> {
@@ -304,6 +321,42 @@ impl Prices {
 }
 
 impl Price {
+    /// So many millionths of it, without an id; `None` where that is no whole number of units.
+    #[must_use]
+    pub fn share(&self, millionths: u32) -> Option<Self> {
+        let part = |Pico(all): Pico| {
+            let part = all.checked_mul(i128::from(millionths))?;
+            let whole = i128::from(WHOLE);
+            (part % whole == 0).then_some(Pico(part / whole))
+        };
+        let rates = |of: &Rates| {
+            Some(Rates {
+                input: part(of.input)?,
+                cached: part(of.cached)?,
+                cache_write_5m: part(of.cache_write_5m)?,
+                cache_write_1h: part(of.cache_write_1h)?,
+                audio_input: part(of.audio_input)?,
+                output: part(of.output)?,
+                reasoning: part(of.reasoning)?,
+                audio_output: part(of.audio_output)?,
+            })
+        };
+        let tiers = self.tiers.iter().map(|tier| {
+            Some(Tier {
+                above: tier.above,
+                rates: rates(&tier.rates)?,
+            })
+        });
+        Some(Self {
+            id: "".into(),
+            whose: Arc::clone(&self.whose),
+            currency: Arc::clone(&self.currency),
+            request: part(self.request)?,
+            rates: rates(&self.rates)?,
+            tiers: tiers.collect::<Option<_>>()?,
+        })
+    }
+
     /// What a call of these tokens costs. A sub-count larger than what is left of the count that it is
     /// part of is taken for all of that.
     #[must_use]

@@ -443,6 +443,45 @@ pub enum Refusal {
     /// The same of a response that is asked for by its id.
     #[error("no response of this id is kept here for you, or no longer")]
     ResponseNotFound,
+    /// A call of a batch may not be made, or cannot be read.
+    #[error("call {line} of the batch is refused: {says}")]
+    BatchCall {
+        /// Its number, from 1: of a file that of its line.
+        line: usize,
+        /// Why.
+        says: Box<str>,
+    },
+    /// The upload of a file cannot be read, or the file is for what none may be.
+    #[error("{says}")]
+    Upload {
+        /// What of it.
+        says: Box<str>,
+    },
+    /// A file or a batch is not there, or is another's.
+    #[error("no {what} of this id is there for you")]
+    NotKept {
+        /// Which of the two.
+        what: &'static str,
+    },
+    /// As many batches of the workload as may be are not charged yet.
+    #[error(
+        "{most} batches of this workload are not counted yet, which is as many as may be; the next one is made once one of them is over and counted"
+    )]
+    TooManyBatches {
+        /// How many.
+        most: u32,
+    },
+    /// The workload keeps as many files or batches as may be.
+    #[error("this workload keeps as many files and batches as may be; remove some")]
+    TooManyKept,
+    /// What is to be removed tells what a batch used, which is not counted yet.
+    #[error(
+        "this holds the result of a batch that is not counted yet; it can be removed once the batch is over and counted"
+    )]
+    BatchUncounted,
+    /// Nobody can say whose files and batches are now.
+    #[error("the gateway cannot look up now whose files and batches are")]
+    BatchesUnavailable,
     /// A filter of the answer's way refuses it.
     #[error("the answer was refused by a filter of its route")]
     Filtered {
@@ -518,7 +557,7 @@ impl Refusal {
     /// Of a request for an operation that nobody allows.
     #[cold]
     #[must_use]
-    pub(crate) fn operation(head: &RequestHead) -> Self {
+    pub fn operation(head: &RequestHead) -> Self {
         let call = call_of(head);
         match meant(head.path()) {
             Some(meant) => Self::OtherPath {

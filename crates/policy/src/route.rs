@@ -96,11 +96,11 @@ pub fn unrestricted(snapshot: &Snapshot, workload: WorkloadId) -> Result<Chosen<
 }
 
 /// The first grant of `workload` whose route is so.
-pub(crate) fn first(
-    snapshot: &Snapshot,
+pub(crate) fn first<'s>(
+    snapshot: &'s Snapshot,
     workload: WorkloadId,
-    takes: impl Fn(&Route) -> bool,
-) -> Option<Chosen<'_>> {
+    takes: impl Fn(&'s Route) -> bool,
+) -> Option<Chosen<'s>> {
     let mut grants = snapshot.grants(workload).iter().enumerate();
     grants.find_map(|(at, grant)| {
         let route = snapshot.route(grant.route).filter(|route| takes(route))?;

@@ -18,6 +18,7 @@ pub use self::upstream::{
 };
 use crate::authority::Rules;
 use crate::authorizer::Authorizer;
+use crate::batches::{BatchStore, Batches};
 use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::caller::Caller;
@@ -72,6 +73,8 @@ pub struct Snapshot {
     pub prompt_counter: Option<Arc<dyn PromptCounter>>,
     /// Who keeps responses of clients whose backends keep none, where anybody does.
     pub responses: Option<Arc<dyn ResponseStore>>,
+    /// Who knows whose files and batches are, where some route allows them.
+    pub batches: Option<Arc<dyn BatchStore>>,
     /// What the host runs for it, which ends with the last exchange that goes by it.
     pub runs: Vec<Arc<dyn Any + Send + Sync>>,
     /// Bounds on what a client may send.
@@ -179,6 +182,8 @@ pub struct Route {
     pub is_exclusive: bool,
     /// Calls that it lets through unread, in the order written.
     pub unread: Vec<Listed>,
+    /// Whether its workloads may keep files and have batches made, and how.
+    pub batches: Option<Box<Batches>>,
     /// Request headers that go upstream besides those that always do, in lower case.
     pub forward_headers: Vec<Box<[u8]>>,
     /// Response headers that go to clients besides those that always do, in lower case.

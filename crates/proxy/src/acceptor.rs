@@ -20,6 +20,7 @@ use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::batches;
 use crate::clock::{Clock, HostClocks, unix_ms};
 use crate::connections::Connections;
 use crate::downstream;
@@ -124,6 +125,7 @@ async fn accept(
             return None;
         }
     };
+    batches::begin(&worker);
     let mut pause = pin!(worker.timers.sleep(Duration::ZERO));
     let mut pauses = false;
     let grace = loop {
@@ -140,7 +142,10 @@ async fn accept(
             },
             () = pause.as_mut(), if pauses => pauses = false,
             command = commands.recv() => match command {
-                Some(Command::Publish(publication)) => worker.adopt(&publication),
+                Some(Command::Publish(publication)) => {
+                    worker.adopt(&publication);
+                    batches::begin(&worker);
+                }
                 Some(Command::Listen(kept, new)) => {
                     if let Err(error) = listeners.become_these(&kept, new) {
                         worker.trouble(Trouble::AcceptFailed, &error);

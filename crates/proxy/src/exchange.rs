@@ -19,13 +19,14 @@ mod websocket;
 
 use std::rc::Rc;
 
-use policy::exchange::Verdict;
+use policy::exchange::{Machine, Verdict};
 use policy::operation::Operation;
 use policy::record::Closed;
 use policy::refusal::Refusal;
 use wire::head::RequestHead;
 
 use self::active::ActiveExchange;
+use crate::batches;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::reply;
@@ -113,21 +114,23 @@ pub(crate) async fn serve<D: Downstream>(
                 client.abandon();
                 return relay::read_to_end(active, response);
             }
-            Verdict::HandOver => {
+            Verdict::HandOver(machine) => {
                 active.hand_over();
                 let page = active.exchange.page().map(Box::from);
                 let view = Rc::clone(active.view());
                 deadline.clear();
                 // Boxed: its state would make every exchange larger.
-                Box::pin(tools::serve(
-                    worker,
-                    view,
-                    (head, length),
-                    page,
-                    client,
-                    deadline,
-                ))
-                .await;
+                let request = (head, length);
+                match machine {
+                    Machine::Tools => {
+                        let served = tools::serve(worker, view, request, page, client, deadline);
+                        Box::pin(served).await;
+                    }
+                    Machine::Batches => {
+                        let served = batches::serve(worker, view, request, page, client, deadline);
+                        Box::pin(served).await;
+                    }
+                }
                 Verdict::Finish
             }
             Verdict::Socket => {

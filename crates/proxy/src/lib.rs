@@ -8,6 +8,7 @@
 //! Not here: decisions (`policy`), metrics and logs (`telemetry`), files and signals (`tollgate`).
 
 mod acceptor;
+mod batches;
 mod beside;
 mod buffer;
 pub mod catalogue;

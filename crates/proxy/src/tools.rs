@@ -44,9 +44,10 @@ use policy::refusal::Refusal;
 use wire::head::{Known, Method, RequestHead};
 
 pub use self::ask::TOOL_CALLER;
-use self::ask::{Asker, Failed};
+pub(crate) use self::ask::{Asker, Began, Failed, Said};
 use self::call::{Asks, Call, Stop, env, principal, rule};
 use self::join::while_there;
+pub(crate) use self::read::next;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::worker::Worker;

@@ -48,6 +48,8 @@ pub(crate) struct Worker {
     pub(crate) beside: Places,
     /// Copies of calls that are on their way to mirrors.
     pub(crate) mirrors: Cell<usize>,
+    /// It looks for batches that are to be charged.
+    pub(crate) charges_batches: Cell<bool>,
     draining: Cell<bool>,
     /// The drain is over: what still runs is cut.
     stopped: Cell<bool>,
@@ -94,6 +96,7 @@ impl Worker {
             load: Load::default(),
             beside: Places::default(),
             mirrors: Cell::new(0),
+            charges_batches: Cell::new(false),
             draining: Cell::new(false),
             stopped: Cell::new(false),
             drained: Notify::new(),

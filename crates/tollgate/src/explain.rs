@@ -7,6 +7,7 @@
 mod arguments;
 mod asked;
 mod attempts;
+mod batches;
 mod decided;
 mod said;
 mod tools;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use policy::caller::Peer;
 use policy::clock::Mono;
-use policy::exchange::{Answer, Env, Exchange, Question, Verdict};
+use policy::exchange::{Answer, Env, Exchange, Machine, Question, Verdict};
 use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
 use policy::revision::Revision;
@@ -178,7 +179,17 @@ async fn once(
                     Err(fault) => exchange.refuse_unread(Refusal::Call(fault)),
                 }
             }
-            Verdict::HandOver => {
+            Verdict::HandOver(Machine::Batches) => {
+                let (record, refused) = batches::once((head, &peer), unix_ms, body, env).await;
+                return Outcome {
+                    record,
+                    is_named,
+                    refused,
+                    tool: None,
+                    rule: None,
+                };
+            }
+            Verdict::HandOver(Machine::Tools) => {
                 let message = tools::Message {
                     head,
                     peer: &peer,

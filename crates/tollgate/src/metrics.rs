@@ -3,6 +3,7 @@
 //! Not here: what exchanges leave behind, budgets, spans, memory and CPU time (`telemetry`).
 
 mod balancing;
+mod batches;
 mod calibration;
 mod counting;
 mod identity;
@@ -91,6 +92,7 @@ pub(crate) fn of(running: &Running) -> Vec<Extra> {
         extras.extend(balancing::of(&revision.snapshot, running.now()));
     }
     extras.extend(mcp::of(&revision.snapshot));
+    extras.extend(batches::of(&revision.snapshot, now_ms()));
     extras.extend(identity::of(
         &running.services,
         &running.current().key_files,

@@ -18,7 +18,7 @@ use ledger::LedgerService;
 use policy::admin::Access;
 use policy::clock::Mono;
 use policy::revision::Revision;
-use policy::snapshot::Snapshot;
+use policy::snapshot::{Route, Snapshot};
 use proxy::gate::{Connectors, Gate, RuntimeConfig};
 use proxy::quota::Quota;
 use proxy::tls;
@@ -268,6 +268,12 @@ pub(crate) fn publication(
         let responses = || Arc::clone(&services.responses) as _;
         loaded.snapshot.responses = loaded.host.responses.map(|_| responses());
         stdio::complete(&mut loaded.snapshot, &commands, &services.bridges)?;
+        let allow_batches = |route: &Route| route.batches.is_some();
+        if let Some(ledger) = &loaded.host.ledger
+            && loaded.snapshot.routes.iter().any(allow_batches)
+        {
+            loaded.snapshot.batches = Some(services.batches(&ledger.path)?);
+        }
     }
     let revision = Arc::new(revision(loaded.snapshot));
     let engines = Engines::of(&revision, &loaded.host, sources, moment.services())?;

@@ -200,7 +200,7 @@ pub(crate) fn start_with(
     for remark in host.remarks() {
         tracing::warn!(see = "docs/operations.md#limits-of-the-host", "{remark}");
     }
-    let services = Services::default();
+    let services = Services::of_gate();
     let moment = Moment::Start(&services);
     let (counters, publication, current) = made(loaded, &cache, seeded, sources, moment)?;
     current.put_in_force(&services);

@@ -6,6 +6,7 @@
 //! (`metrics::identity`).
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +19,9 @@ use policy::credential::Minter;
 use policy::prompt_counter::{AskedPrompt, PromptCounter};
 use policy::secret::Secret;
 use tokio::sync::oneshot;
+
+use ledger::Batches;
+use policy::batches::{BatchStore, Nobody};
 
 use crate::descriptions::Descriptions;
 use crate::responses::Responses;
@@ -70,6 +74,10 @@ pub(crate) struct Services {
     /// Responses that are kept for callers.
     pub(crate) responses: Arc<Responses>,
     asked: Mutex<BTreeMap<Asked, Arc<Questions>>>,
+    /// Who knows whose files and batches are, once some route allows them.
+    batches: OnceLock<Arc<Batches>>,
+    /// It is a gate that runs: what is beside its ledger is opened.
+    runs: bool,
 }
 
 /// Counts prompts for callers that ask, while there is who counts.
@@ -151,6 +159,26 @@ impl From<callout::TokenState> for MadeState {
 }
 
 impl Services {
+    /// Those of a gate that runs.
+    pub(crate) fn of_gate() -> Self {
+        Self {
+            runs: true,
+            ..Self::default()
+        }
+    }
+
+    /// Who knows whose files and batches are, beside this ledger.
+    pub(crate) fn batches(&self, ledger: &Path) -> Result<Arc<dyn BatchStore>, String> {
+        if !self.runs {
+            return Ok(Arc::new(Nobody));
+        }
+        if let Some(open) = self.batches.get() {
+            return Ok(Arc::clone(open) as _);
+        }
+        let opened = Batches::open(ledger).map_err(|fault| format!("batches: {fault}"))?;
+        Ok(Arc::clone(self.batches.get_or_init(|| Arc::new(opened))) as _)
+    }
+
     /// The way to the thread, which begins when it is first needed.
     pub(crate) fn handle(&self) -> Result<Handle, String> {
         if let Some(service) = self.service.get() {

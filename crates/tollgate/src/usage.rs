@@ -6,6 +6,7 @@
 //! Not here: sums and forms (`ledger::report`).
 
 mod arguments;
+mod batches;
 mod care;
 mod tail;
 
@@ -123,6 +124,7 @@ fn answer(options: &Usage, out: &mut Out) -> Result<bool, Fault> {
         Question::Verify(asked) => return care::verify(&reader, asked, out),
         Question::Backup(asked) => care::backup(&reader, asked, out)?,
         Question::Salvage(_) => {}
+        Question::Batches(asked) => batches::uncounted(&options.ledger, asked, out)?,
         Question::Tail(asked) => tail::tail(&reader, asked, out)?,
         Question::Statement(asked) => stated(&reader, &options.ledger, asked, out)?,
     }

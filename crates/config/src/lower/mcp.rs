@@ -321,6 +321,7 @@ impl super::Lowering<'_> {
                 abandon: policy::disconnect::OnDisconnect::default(),
                 is_exclusive: false,
                 unread: Vec::new(),
+                batches: None,
                 forward_headers: Vec::new(),
                 return_headers: Vec::new(),
                 filters: Vec::new(),

@@ -110,6 +110,7 @@ impl super::Lowering<'_> {
             ("billed_by", !route.billed_by.is_absent()),
             ("abandon", !route.abandon.is_absent()),
             ("unread", !route.unread.is_absent()),
+            ("batches", !route.batches.is_absent()),
             ("forward_headers", !route.forward_headers.is_absent()),
             ("return_headers", !route.return_headers.is_absent()),
         ];

@@ -129,6 +129,7 @@ impl super::Lowering<'_> {
                 // Once accounts, limits and budgets are known: `unread`.
                 is_exclusive: false,
                 unread: Vec::new(),
+                batches: None,
                 forward_headers: passed(&route.forward_headers),
                 return_headers: passed(&route.return_headers),
                 filters: Vec::new(),

@@ -9,6 +9,7 @@ use policy::credential::Known;
 use policy::limit::Window as Counts;
 use policy::mcp::{Method, OnChange, Prefix};
 use policy::snapshot::{AskUsage as Asks, Protocol as Http};
+use policy::wire::batch::Api;
 use policy::{budget, subject};
 use translate::Dialect as Spoken;
 
@@ -63,6 +64,12 @@ words! {
         "auto" => Http::Auto,
         "http1" => Http::Http1,
         "http2" => Http::Http2,
+    }
+
+    /// Whose files and batches a route lets its workloads have.
+    FilesApi(Api): "is no API of files and batches" => {
+        "openai" => Api::OpenAi,
+        "anthropic" => Api::Anthropic,
     }
 
     /// When a tool's name begins with its server's.

@@ -6,7 +6,7 @@ use super::abandon::Abandon;
 use super::plain::{FieldEdits, Mirror, Redirect, Rewrite};
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
-    Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, Flag, HeaderValue,
+    Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, FilesApi, Flag, HeaderValue,
     MatchedHeader, MatchedHost, MatchedText, MethodName, Model, Name, PassedHeader, Path, Pattern,
     QueryName, Ratio, Span, Status, UpstreamHostName, Whose, Window,
 };
@@ -40,6 +40,8 @@ record! {
         optional abandon: Abandon,
         /// Calls that it lets through though the gate does not read them; none unless said.
         optional unread: ListOf<Unread>,
+        /// Lets its workloads keep files at the provider and have batches of calls made there; none may unless said.
+        optional batches: Batches,
         /// What each call of plain HTTP that is answered with 2xx costs; nothing unless said.
         optional charge: Fee,
         /// Request headers that go upstream besides those that always do.
@@ -88,6 +90,20 @@ record! {
         optional currency: At<Currency>,
         /// What it reads and changes may be every workload's that uses the account. Default false.
         optional shared: At<Flag>,
+    }
+}
+
+record! {
+    /// Files and batches of a provider, each its workload's own.
+    Batches {
+        /// Whose API the backend speaks: openai or anthropic.
+        required api: At<FilesApi>,
+        /// Batches of one workload that may be uncounted at once; another one is refused. Default 100.
+        optional unsettled: At<Count<10000>>,
+        /// What of a model's price the calls of a batch cost, 0 to 1. Default 1.
+        optional price_share: At<Ratio>,
+        /// How often the provider is asked for what becomes of a batch. Default 1m.
+        optional check_every: At<Span>,
     }
 }
 

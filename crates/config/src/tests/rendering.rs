@@ -259,6 +259,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             )
             .unwrap();
         }
+        if let Some(batches) = &route.batches {
+            writeln!(out, "  {batches:?}").unwrap();
+        }
         let headers = [
             ("forwards", &route.forward_headers),
             ("returns", &route.return_headers),

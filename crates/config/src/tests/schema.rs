@@ -127,6 +127,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("EngineStart", "tokenizers: { m: { engine: "),
         ("Counting", "counting: "),
         ("CalibrationAt", "counting: { calibration: "),
+        ("Batches", "routes: [ { batches: "),
         ("Ledger", "ledger: "),
         ("Postgres", "ledger: { postgres: "),
         ("Responses", "responses: "),

@@ -6,11 +6,13 @@
 
 use std::sync::Arc;
 
+use wire::batch;
 use wire::call::{Boundary, CallHead};
 use wire::encoding::Coding;
 use wire::head::{Known, RequestHead};
 
 use super::cost::{at_most, demand};
+use super::verdict::Machine;
 use crate::budget::Unit;
 use crate::budget_reservation::{self, Asked};
 use crate::caller::{Caller, OwnBudget, OwnLimit};
@@ -97,7 +99,7 @@ pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, NoE
                 s.listeners.admit_model(head)?;
             }
             match operation {
-                Operation::Unread => socket(head)?,
+                Operation::Unread => unread_or_other(head, s)?,
                 operation => operation,
             }
         }
@@ -105,6 +107,21 @@ pub(super) fn purpose(head: &RequestHead, s: &Snapshot) -> Result<Operation, NoE
     };
     credential::check(head)?;
     Ok(operation)
+}
+
+/// What a request is that is none of the table, where it is no call that is let through unread.
+#[cold]
+fn unread_or_other(head: &RequestHead, s: &Snapshot) -> Result<Operation, NoExchange> {
+    if s.batches.is_some()
+        && let Some(named) = batch::asked(head.method, head.path())
+    {
+        if let Err(allow) = named {
+            return Err(Refusal::Method { allow }.into());
+        }
+        credential::check(head)?;
+        return Err(NoExchange::HandedOver(Machine::Batches));
+    }
+    Ok(socket(head)?)
 }
 
 /// Which API's WebSocket a request asks for that is none of the table; else it is unread.
@@ -127,8 +144,8 @@ fn socket(head: &RequestHead) -> Result<Operation, Refusal> {
 pub(super) enum NoExchange {
     /// It is refused.
     Refused(Refusal),
-    /// It is a message to servers of tools ([`crate::mcp`]), which has a machine of its own.
-    Mcp,
+    /// It has a machine of its own.
+    HandedOver(Machine),
 }
 
 impl From<Refusal> for NoExchange {
@@ -146,14 +163,14 @@ fn outside(head: &RequestHead, unknown: Unknown, s: &Snapshot) -> Result<Operati
             if !s.listeners.is_empty() {
                 s.listeners.admit_model(head)?;
             }
-            Err(NoExchange::Mcp)
+            Err(NoExchange::HandedOver(Machine::Tools))
         }
         Unknown::Path
             if s.mcp
                 .as_ref()
                 .is_some_and(|mcp| mcp.is_metadata(head.path())) =>
         {
-            Err(NoExchange::Mcp)
+            Err(NoExchange::HandedOver(Machine::Tools))
         }
         Unknown::Path if s.plain.may_take(head) => Ok(Operation::Http),
         Unknown::Path => Err(Refusal::path(head).into()),
@@ -447,7 +464,11 @@ fn check_charge(operation: Operation, charged: &Listed, caller: &Caller) -> Resu
 
 /// Refuses a call that would run on unseen, or that names what another workload may have made.
 #[cold]
-fn check_state(operation: Operation, call: &CallHead, rule: &Route) -> Result<(), Refusal> {
+pub(crate) fn check_state(
+    operation: Operation,
+    call: &CallHead,
+    rule: &Route,
+) -> Result<(), Refusal> {
     if call.background && operation == Operation::Responses {
         return Err(Refusal::Background);
     }
@@ -461,7 +482,7 @@ fn check_state(operation: Operation, call: &CallHead, rule: &Route) -> Result<()
 
 /// Refuses a call that names a model besides its own which its route, its caller's key or a budget of models holds apart.
 #[cold]
-fn check_besides(
+pub(crate) fn check_besides(
     workload: WorkloadId,
     call: &CallHead,
     rule: &Route,

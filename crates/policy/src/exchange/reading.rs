@@ -105,7 +105,7 @@ impl Exchange {
         let operation = match admission::purpose(head, s) {
             Ok(operation) => operation,
             Err(NoExchange::Refused(refusal)) => return Err(refusal),
-            Err(NoExchange::Mcp) => return Ok(Verdict::HandOver),
+            Err(NoExchange::HandedOver(machine)) => return Ok(Verdict::HandOver(machine)),
         };
         self.record.operation = Some(operation);
         let unix_s = self.record.started_unix_ms / 1000;
@@ -492,7 +492,12 @@ impl Exchange {
 }
 
 /// What of a call's body matters, besides its own members, to who may make it.
-fn minds(workload: &Workload, caller: Option<&Caller>, call: &CallHead, s: &Snapshot) -> Minds {
+pub(crate) fn minds(
+    workload: &Workload,
+    caller: Option<&Caller>,
+    call: &CallHead,
+    s: &Snapshot,
+) -> Minds {
     let is_held_to_models = || {
         s.authority.is_some()
             || caller.is_some_and(|caller| !caller.models.is_empty())

@@ -109,10 +109,19 @@ pub enum Verdict {
     Cut,
     /// Drop what is kept for the client; it has left.
     Abandon,
-    /// It is a call of another protocol, with a machine of its own ([`crate::mcp`]): this exchange never was.
-    HandOver,
+    /// It is a call with a machine of its own: this exchange never was.
+    HandOver(Machine),
     /// Nothing is left to do.
     Finish,
+}
+
+/// Whose machine goes on with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// That of messages to servers of tools ([`crate::mcp`]).
+    Tools,
+    /// That of files and batches ([`crate::batches`]).
+    Batches,
 }
 
 /// A question, and how long its answer is waited for.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::demand::Demand;
-use crate::budget_reservation::BudgetReservation;
+use crate::budget_reservation::{self, BudgetReservation};
 use crate::caller::Caller;
 use crate::clock::Mono;
-use crate::id::{LimitId, WorkloadId};
+use crate::id::{BackendId, LimitId, WorkloadId};
 use crate::levels::Levels;
 use crate::levels::subjects::Hold;
 use crate::limit::rolling::Share;
@@ -193,6 +193,42 @@ impl Reservation {
                 subjects: Subjects::default(),
             },
             for_budgets: BudgetReservation::default(),
+        }
+    }
+
+    /// One of what ran long ago, which takes nothing: what it settles at is owed, whatever limits and budgets hold.
+    #[cold]
+    pub(crate) fn late(
+        (workload, caller): (WorkloadId, Option<&Arc<Caller>>),
+        (at, grant): (usize, &Grant),
+        (model, backends): (&str, &[BackendId]),
+        (now, unix_ms): (Mono, u64),
+        s: &Snapshot,
+        levels: &Levels,
+    ) -> Self {
+        let who = s.who(workload, caller);
+        let subjects = Subjects::default();
+        let limits = limits_of(grant, who, &subjects, s, levels).count();
+        let asked = budget_reservation::Asked {
+            workload,
+            caller,
+            model: Some(model),
+            backends,
+            prompt: 0,
+            completion: 0,
+            fixed: None,
+        };
+        Self {
+            taken: Taken {
+                workload,
+                grant: at,
+                limits,
+                tokens: Demand::charged(None),
+                at: now,
+                caller: caller.filter(|_| !subjects.are_unknown()).cloned(),
+                subjects,
+            },
+            for_budgets: budget_reservation::late(&asked, unix_ms, s, levels),
         }
     }
 

@@ -54,6 +54,14 @@ impl Refusal {
             Self::RealtimeEvent { .. } => (400, invalid, "realtime_event_refused"),
             Self::ResponseGone => (400, invalid, "previous_response_not_found"),
             Self::ResponseNotFound => (404, invalid, "response_not_found"),
+            Self::BatchCall { .. } => (400, invalid, "batch_call_refused"),
+            Self::Upload { .. } => (400, invalid, "upload_invalid"),
+            Self::NotKept { what: "file" } => (404, invalid, "file_not_found"),
+            Self::NotKept { .. } => (404, invalid, "batch_not_found"),
+            Self::TooManyBatches { .. } => (429, "rate_limit_error", "batches_uncounted"),
+            Self::TooManyKept => (429, "rate_limit_error", "too_many_kept"),
+            Self::BatchUncounted => (409, invalid, "batch_uncounted"),
+            Self::BatchesUnavailable => (503, "server_error", "batches_unavailable"),
             Self::Method { .. } => (405, invalid, "method_not_allowed"),
             Self::HostNotAllowed => (421, invalid, "host_not_allowed"),
             Self::OriginNotAllowed => (403, "permission_error", "origin_not_allowed"),
@@ -145,6 +153,7 @@ impl Refusal {
                 Self::Overloaded
                 | Self::AnswersUntaken
                 | Self::LedgerUnavailable
+                | Self::BatchesUnavailable
                 | Self::AuthorizerUnavailable
                 | Self::IdentityUnavailable
                 | Self::Upstream(Failure::LocalCapacity) => Some(Duration::from_secs(1)),
@@ -165,7 +174,9 @@ impl Refusal {
             },
             should_retry: matches!(
                 self,
-                Self::LargerThanLimit { .. }
+                Self::TooManyBatches { .. }
+                    | Self::TooManyKept
+                    | Self::LargerThanLimit { .. }
                     | Self::LargerThanBudget { .. }
                     | Self::BudgetExhausted { .. }
             )

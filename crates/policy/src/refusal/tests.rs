@@ -112,6 +112,19 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::Background,
         Refusal::ResponseGone,
         Refusal::ResponseNotFound,
+        Refusal::BatchCall {
+            line: 2,
+            says: "the model `gpt-4` does not exist or you do not have access to it".into(),
+        },
+        Refusal::Upload {
+            says: "the form has no part `file`".into(),
+        },
+        Refusal::NotKept { what: "file" },
+        Refusal::NotKept { what: "batch" },
+        Refusal::TooManyBatches { most: 100 },
+        Refusal::TooManyKept,
+        Refusal::BatchUncounted,
+        Refusal::BatchesUnavailable,
         Refusal::SharedAccount {
             member: "previous_response_id",
         },
@@ -271,6 +284,13 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Background => "Background",
         Refusal::ResponseGone => "ResponseGone",
         Refusal::ResponseNotFound => "ResponseNotFound",
+        Refusal::BatchCall { .. } => "BatchCall",
+        Refusal::Upload { .. } => "Upload",
+        Refusal::NotKept { .. } => "NotKept",
+        Refusal::TooManyBatches { .. } => "TooManyBatches",
+        Refusal::TooManyKept => "TooManyKept",
+        Refusal::BatchUncounted => "BatchUncounted",
+        Refusal::BatchesUnavailable => "BatchesUnavailable",
         Refusal::SharedAccount { .. } => "SharedAccount",
         Refusal::SharedAddress { .. } => "SharedAddress",
         Refusal::Method { .. } => "Method",
@@ -405,6 +425,7 @@ fn only_what_time_heals_says_when_to_try_again() {
                 | Refusal::Overloaded
                 | Refusal::AnswersUntaken
                 | Refusal::LedgerUnavailable
+                | Refusal::BatchesUnavailable
                 | Refusal::AuthorizerUnavailable
                 | Refusal::CredentialFailures { .. }
                 | Refusal::IdentityUnavailable

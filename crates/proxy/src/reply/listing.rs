@@ -124,7 +124,9 @@ pub(super) fn error_format(head: &RequestHead) -> ErrorFormat {
     let is_shared = head.path().starts_with("/v1/models");
     match () {
         () if is_shared && is_of_google(head) => ErrorFormat::Google,
-        () if is_shared && is_of_anthropic(head) => ErrorFormat::Anthropic,
+        () if (is_shared || head.path().starts_with("/v1/files")) && is_of_anthropic(head) => {
+            ErrorFormat::Anthropic
+        }
         () => ErrorFormat::of(head.path()),
     }
 }

@@ -15,7 +15,7 @@ use mcp::session::OpenServer;
 use mcp::version::Version;
 use policy::attempt::Failure;
 use policy::credential::{Credential, Signable, UpstreamAuth};
-use policy::id::EndpointId;
+use policy::id::{BackendId, EndpointId};
 use policy::mcp::Server;
 use policy::record::AttemptRecord;
 use policy::refusal::Refusal;
@@ -33,13 +33,13 @@ use crate::worker_snapshot::WorkerSnapshot;
 
 /// What all requests of one message have in common.
 #[derive(Clone, Copy)]
-pub(super) struct Asker<'a> {
-    pub(super) worker: &'a Rc<Worker>,
-    pub(super) view: &'a WorkerSnapshot,
+pub(crate) struct Asker<'a> {
+    pub(crate) worker: &'a Rc<Worker>,
+    pub(crate) view: &'a WorkerSnapshot,
     /// The message's id.
-    pub(super) id: &'a str,
+    pub(crate) id: &'a str,
     /// Who asks, where a process is started for him: of those each caller has a share.
-    pub(super) caller: Option<&'a str>,
+    pub(crate) caller: Option<&'a str>,
 }
 
 /// What is asked.
@@ -69,7 +69,7 @@ pub(super) struct Says<'a> {
 
 /// Why there is no answer.
 #[derive(Debug, Clone)]
-pub(super) enum Failed {
+pub(crate) enum Failed {
     /// Nothing came, or a status that is no answer.
     Upstream(Failure),
     /// It refused the gate's credential.
@@ -91,7 +91,7 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    pub(super) fn refusal(&self) -> Refusal {
+    pub(crate) fn refusal(&self) -> Refusal {
         match self {
             Self::Upstream(failure) => Refusal::Upstream(*failure),
             Self::Credential => Refusal::UpstreamCredential,
@@ -104,7 +104,7 @@ impl Failed {
     }
 
     /// For the log, where its refusal does not say it all.
-    pub(super) fn reason(&self) -> Option<Box<str>> {
+    pub(crate) fn reason(&self) -> Option<Box<str>> {
         match self {
             Self::Unusable(unusable) => Some(unusable.to_string().into()),
             Self::TooLong => Some("the server's answer is longer than may be".into()),
@@ -123,13 +123,13 @@ impl Failed {
 }
 
 /// A response that began, with how long its parts may take.
-pub(super) struct Began {
-    pub(super) response: Response,
-    pub(super) timeouts: Timeouts,
+pub(crate) struct Began {
+    pub(crate) response: Response,
+    pub(crate) timeouts: Timeouts,
 }
 
 /// What a request says, beside what every request to that server does.
-pub(super) trait Said {
+pub(crate) trait Said {
     fn method(&self) -> Method;
     /// What follows the endpoint's base path, which may be empty.
     fn path(&self) -> &str;
@@ -144,10 +144,22 @@ pub(super) trait Said {
 }
 
 impl Asker<'_> {
-    /// Sends a request, and gives the response that began.
+    /// Sends a request to a server, and gives the response that began.
     pub(super) async fn send(self, server: &Server, request: impl Said) -> Result<Began, Failed> {
+        let caller = self.caller.filter(|_| server.is_command);
+        Self { caller, ..self }
+            .send_to(server.backend, request)
+            .await
+    }
+
+    /// Sends a request to the first address of a backend, and gives the response that began.
+    pub(crate) async fn send_to(
+        self,
+        backend: BackendId,
+        request: impl Said,
+    ) -> Result<Began, Failed> {
         let snapshot = self.view.snapshot();
-        let backend = snapshot.backend(server.backend).ok_or(Failed::Bug)?;
+        let backend = snapshot.backend(backend).ok_or(Failed::Bug)?;
         let id = *backend.endpoints.first().ok_or(Failed::Bug)?;
         let endpoint = snapshot.endpoint(id).ok_or(Failed::Bug)?;
         let timeouts = Timeouts {
@@ -161,7 +173,7 @@ impl Asker<'_> {
             endpoint,
             backend,
             asker_id: self.id,
-            caller: self.caller.filter(|_| server.is_command),
+            caller: self.caller,
             request: &request,
             minted: minted.as_deref(),
             signature: Vec::new(),

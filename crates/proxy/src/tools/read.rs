@@ -37,7 +37,7 @@ pub(super) struct Heard {
 }
 
 /// The next piece of a body, for `take`; whether it was the last.
-pub(super) async fn next(
+pub(crate) async fn next(
     asker: Asker<'_>,
     body: &mut Body,
     deadline: &mut Deadline,

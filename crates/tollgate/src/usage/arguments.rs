@@ -57,11 +57,22 @@ pub(crate) enum Question {
     /// The newest records.
     #[command(before_help = "Example:\n  tollgate usage tail -f")]
     Tail(Tail),
+    /// Batches whose use is not counted yet, the oldest first.
+    #[command(before_help = "Example:\n  tollgate usage batches")]
+    Batches(Batches),
     /// A chargeback statement for people: HTML, or CSV.
     #[command(
         before_help = "Example:\n  tollgate usage statement --by workload --period 2026-11 -o november.html"
     )]
     Statement(Statement),
+}
+
+/// Which form.
+#[derive(Debug, Args)]
+pub(crate) struct Batches {
+    /// JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// A span of days, UTC; records count by their end.
@@ -114,7 +125,11 @@ impl Question {
             Self::Drift(asked) => asked.whose.only(),
             Self::Export(asked) => asked.whose.only(),
             Self::Statement(asked) => asked.whose.only(),
-            Self::Verify(_) | Self::Backup(_) | Self::Salvage(_) | Self::Tail(_) => Only::default(),
+            Self::Verify(_)
+            | Self::Backup(_)
+            | Self::Salvage(_)
+            | Self::Tail(_)
+            | Self::Batches(_) => Only::default(),
         }
     }
 }

@@ -7,6 +7,7 @@
 mod admin;
 mod agents_at_work;
 mod balancing;
+mod batches;
 mod bodies;
 mod browser;
 mod browser_login;

@@ -1,0 +1,136 @@
+//! Whose files and batches are, through a restart.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use policy::batches::{At, Away, BatchStore, Kind, Maker, NotKept, Owner, Page, Thing};
+use policy::operation::Operation;
+use policy::wire::batch::Api;
+
+use super::Batches;
+
+fn owner(workload: &str, issuer: Option<&str>) -> Owner {
+    Owner {
+        workload: workload.into(),
+        issuer: issuer.map(Arc::from),
+    }
+}
+
+fn thing(kind: Kind, id: &str, of: &Owner) -> Thing {
+    Thing {
+        backend: "openai".into(),
+        api: Api::OpenAi,
+        kind,
+        id: id.into(),
+        owner: of.clone(),
+        maker: Maker {
+            key: Some("k1".into()),
+            user: None,
+            tags: Box::new([("team".into(), "a\"b".into())]),
+        },
+        created_unix_ms: 1_700_000_000_000,
+        calls: Box::new([(Operation::Chat, "m1".into())]),
+        object: Bytes::from_static(b"{}"),
+        is_unsettled: kind == Kind::Batch,
+    }
+}
+
+fn at(kind: Kind, id: &str) -> At {
+    At {
+        backend: "openai".into(),
+        kind,
+        id: id.into(),
+    }
+}
+
+fn page(limit: usize, after: Option<&str>, ascends: bool) -> Page {
+    Page {
+        limit,
+        after: after.map(Box::from),
+        before: None,
+        ascends,
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_id_is_its_owners_alone_and_outlives_a_restart() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = dir.path().join("usage.db");
+    let (a, b) = (owner("a", None), owner("b", None));
+    let elsewhere = owner("a", Some("https://issuer.example"));
+    {
+        let store = Batches::open(&ledger).expect("opens");
+        let file = thing(Kind::File, "f1", &a);
+        assert_eq!(store.keep(file.clone()).await, Ok(()));
+        assert_eq!(store.keep(file).await, Ok(()), "again is the same");
+        let taken = store.keep(thing(Kind::File, "f1", &b)).await;
+        assert_eq!(taken, Err(NotKept::Taken));
+        assert_eq!(store.keep(thing(Kind::Batch, "b1", &a)).await, Ok(()));
+    }
+    let store = Batches::open(&ledger).expect("opens again");
+    let found = store.find(a.clone(), at(Kind::File, "f1")).await;
+    assert_eq!(found, Ok(Some(thing(Kind::File, "f1", &a))));
+    for other in [&b, &elsewhere] {
+        let found = store.find(other.clone(), at(Kind::File, "f1")).await;
+        assert_eq!(found, Ok(None), "{other:?}");
+    }
+    assert_eq!(store.find(a.clone(), at(Kind::Batch, "f1")).await, Ok(None));
+    assert_eq!(store.unsettled_of("a".into()).await, Ok(1));
+    assert_eq!(store.stats().by_workload, [("a".into(), 1)]);
+    assert_eq!(store.settled(at(Kind::Batch, "b1")).await, Ok(()));
+    assert_eq!(store.unsettled(0).await, Ok(Vec::new()));
+    assert_eq!(store.stats(), Default::default());
+    assert_eq!(store.remove(at(Kind::File, "f1")).await, Ok(()));
+    assert_eq!(store.find(a, at(Kind::File, "f1")).await, Ok(None));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_list_has_its_owners_own_page_by_page() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = Batches::open(&dir.path().join("usage.db")).expect("opens");
+    let (a, b) = (owner("a", None), owner("b", None));
+    for nth in 0..5 {
+        let of = if nth == 2 { &b } else { &a };
+        let kept = store.keep(thing(Kind::File, &format!("f{nth}"), of)).await;
+        assert_eq!(kept, Ok(()));
+    }
+    let asked = async |page: Page| {
+        let found = store
+            .page(a.clone(), "openai".into(), Kind::File, page)
+            .await;
+        let ids = |(things, more): (Vec<Thing>, bool)| {
+            let ids: Vec<String> = things.iter().map(|t| t.id.to_string()).collect();
+            (ids.join(","), more)
+        };
+        found.expect("an answer").map(ids)
+    };
+    let told = |ids: &str, more| Some((ids.to_owned(), more));
+    assert_eq!(asked(page(2, None, false)).await, told("f4,f3", true));
+    assert_eq!(
+        asked(page(2, Some("f3"), false)).await,
+        told("f1,f0", false)
+    );
+    assert_eq!(asked(page(9, None, true)).await, told("f0,f1,f3,f4", false));
+    assert_eq!(asked(page(9, Some("f2"), true)).await, None, "another's");
+    let before = Page {
+        before: Some("f0".into()),
+        ..page(2, None, false)
+    };
+    assert_eq!(asked(before).await, told("f3,f1", true));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_damaged_file_is_not_opened_and_a_ledger_that_is_not_there_is_away() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = dir.path().join("usage.db");
+    let store = Batches::open(&ledger).expect("opens");
+    assert_eq!(store.on_disk(vec![[0; 16]]).await, Err(Away));
+    let first = store.row(&thing(Kind::Batch, "b1", &owner("a", None)), "m1");
+    let again = store.row(&thing(Kind::Batch, "b1", &owner("z", None)), "m1");
+    let other = store.row(&thing(Kind::Batch, "b1", &owner("a", None)), "m2");
+    assert!(first == again && first != other);
+    drop(store);
+    let bad = dir.path().join("bad.db.batches");
+    std::fs::write(bad, [b'x'; 8192]).expect("written");
+    Batches::open(&dir.path().join("bad.db")).expect_err("no database");
+}

@@ -1,0 +1,166 @@
+//! What a batch used, once that is told: summed up by model, and charged to limits and budgets as they are then.
+//!
+//! Invariant: tokens are summed as they were reported; money is summed call by call, so that a price for long prompts is that of the calls
+//! that have them.
+//! Not here: that it is done once (`BatchStore::row`), who asks the provider (the host).
+
+use std::sync::Arc;
+
+use wire::usage::{Reading, Usage};
+
+use crate::batches::Batches;
+use crate::caller::Caller;
+use crate::front::{Env, Reservation};
+use crate::id::{EndpointId, PriceId, WorkloadId};
+use crate::levels::Levels;
+use crate::levels::used::Used as UsedNow;
+use crate::operation::Operation;
+use crate::price::{Charge, Payer, Pico};
+use crate::record::{Count, Outcome, Record, Tokens};
+use crate::route::Chosen;
+use crate::snapshot::Snapshot;
+
+/// What calls to one model used, summed up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Used {
+    /// What they were.
+    pub tokens: Tokens,
+    /// What they cost, where each has a cost.
+    pub cost: Option<Pico>,
+    /// Calls of which something is told.
+    pub calls: u64,
+    /// Calls that were answered without a word of what they used.
+    pub untold: u64,
+}
+
+impl Used {
+    /// One more call of this price, where it has one.
+    pub fn add(&mut self, told: &Reading, price: Option<PriceId>, s: &Snapshot) {
+        let Reading::Valid(usage) = told else {
+            self.untold += 1;
+            return;
+        };
+        let tokens = tokens(usage);
+        let cost = price
+            .and_then(|id| s.prices.charge(id, &tokens))
+            .and_then(|charge| charge.cost);
+        self.cost = match (self.calls, self.cost, cost) {
+            (0, _, cost) => cost,
+            (_, Some(Pico(sum)), Some(Pico(more))) => sum.checked_add(more).map(Pico),
+            _ => None,
+        };
+        self.calls += 1;
+        let all = &mut self.tokens;
+        for (all, one) in [
+            (&mut all.prompt, tokens.prompt),
+            (&mut all.completion, tokens.completion),
+        ] {
+            if let Some(one) = one.tokens() {
+                let sum = all.tokens().unwrap_or(0).saturating_add(one);
+                *all = Count::Reported(sum);
+            }
+        }
+        for (all, one) in [
+            (&mut all.cached, tokens.cached),
+            (&mut all.cache_write_5m, tokens.cache_write_5m),
+            (&mut all.cache_write_1h, tokens.cache_write_1h),
+            (&mut all.reasoning, tokens.reasoning),
+            (&mut all.audio_prompt, tokens.audio_prompt),
+            (&mut all.audio_completion, tokens.audio_completion),
+        ] {
+            if let Some(one) = one {
+                *all = Some(all.unwrap_or(0).saturating_add(one));
+            }
+        }
+        all.doubtful |= tokens.doubtful;
+    }
+}
+
+fn tokens(usage: &Usage) -> Tokens {
+    let count = |told: Option<u64>| told.map_or(Count::Reported(0), Count::Reported);
+    Tokens {
+        prompt: count(usage.prompt),
+        completion: count(usage.completion),
+        cached: usage.cached,
+        cache_write_5m: usage.cache_write_5m,
+        cache_write_1h: usage.cache_write_1h,
+        reasoning: usage.reasoning,
+        audio_prompt: usage.audio_prompt,
+        audio_completion: usage.audio_completion,
+        searches: usage.searches,
+        doubtful: usage.doubtful,
+        ..Tokens::default()
+    }
+}
+
+/// What the calls of a batch to one model used, and whose they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Late<'a> {
+    /// The id of its record: its batch's.
+    pub id: &'a str,
+    /// Whose workload it is.
+    pub workload: WorkloadId,
+    /// Who had it made.
+    pub caller: Option<&'a Arc<Caller>>,
+    /// The rule that takes batches.
+    pub chosen: Chosen<'a>,
+    /// What that says of them.
+    pub batches: &'a Batches,
+    /// Where it ran.
+    pub endpoint: EndpointId,
+    /// The model.
+    pub model: &'a Arc<str>,
+    /// When it is charged, milliseconds since the Unix epoch.
+    pub unix_ms: u64,
+}
+
+/// The price of a call of a batch.
+#[must_use]
+pub fn price_of(of: &Late<'_>, s: &Snapshot, levels: &Levels) -> Option<PriceId> {
+    let unix_ms = of.unix_ms;
+    let used = UsedNow { s, levels, unix_ms };
+    let payer = Payer {
+        volume: Some(&used),
+        ..Caller::payer(of.caller.map(|caller| &**caller), Some(of.workload))
+    };
+    let backend = s.endpoint(of.endpoint).map(|endpoint| endpoint.backend);
+    let price = s.prices.id_of(of.model, backend, payer)?;
+    Some(s.prices.share_of(price, of.batches.price_share))
+}
+
+/// Charges what was used to limits and budgets, whatever they hold, unless they were charged for it before; and gives the record of it.
+#[must_use]
+pub fn charge_late(of: &Late<'_>, used: &Used, is_charged: bool, env: &mut Env<'_>) -> Record {
+    let (s, levels) = (env.snapshot, env.levels);
+    let price = price_of(of, s, levels);
+    let charge = price.map(|price| Charge {
+        price,
+        cost: used.cost,
+    });
+    if !is_charged {
+        let grant = (of.chosen.at, of.chosen.grant);
+        let backends = &of.chosen.route.backends;
+        let who = (of.workload, of.caller);
+        let of_model = (&**of.model, &**backends);
+        let mut late = Reservation::late(who, grant, of_model, (env.now, of.unix_ms), s, levels);
+        late.settle(&used.tokens, charge, env.now, s, levels);
+    }
+    Record {
+        id: of.id.into(),
+        started_unix_ms: of.unix_ms,
+        operation: Some(Operation::BatchUsage),
+        workload: Some(of.workload),
+        caller: of.caller.cloned(),
+        route: Some(of.chosen.grant.route),
+        endpoint: Some(of.endpoint),
+        backend: s.endpoint(of.endpoint).map(|endpoint| endpoint.backend),
+        model_asked: Some((&**of.model).into()),
+        model_sent: Some(Arc::clone(of.model)),
+        status: 200,
+        outcome: Outcome::Completed,
+        attempts: 1,
+        tokens: used.tokens,
+        charge,
+        ..Record::default()
+    }
+}

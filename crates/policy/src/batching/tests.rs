@@ -1,0 +1,241 @@
+//! What a batch may ask for, and what it is charged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use wire::batch::{Api, Calls};
+use wire::usage::{Reading, Usage};
+
+use super::{Checker, Late, Used, allowed, charge_late, price_of};
+use crate::batches::Batches;
+use crate::caller::Caller;
+use crate::clock::Mono;
+use crate::fixture::{ONE, RoutePlan, rate, snapshot};
+use crate::front::Env;
+use crate::id::EndpointId;
+use crate::levels::Levels;
+use crate::limit::Kind;
+use crate::model::ModelPattern;
+use crate::operation::Operation;
+use crate::price::{Pico, Price, Rates, Tier, WHOLE};
+use crate::refusal::Refusal;
+use crate::revision::Revision;
+use crate::shard::Shard;
+use crate::snapshot::Snapshot;
+
+/// A snapshot in which `a` and `b` share an account; `b` may use `m1` alone.
+fn shared() -> Snapshot {
+    let mut s = snapshot(&[
+        RoutePlan {
+            workloads: &["a"],
+            models: &["m1", "m2"],
+            backends: &[ONE],
+            limits: &[(Kind::Tokens, rate(1000, 60))],
+            ..RoutePlan::default()
+        },
+        RoutePlan {
+            workloads: &["b"],
+            models: &["m1"],
+            backends: &[ONE],
+            ..RoutePlan::default()
+        },
+        RoutePlan {
+            workloads: &["b"],
+            models: &["elsewhere"],
+            backends: &[ONE],
+            ..RoutePlan::default()
+        },
+    ]);
+    for route in &mut s.routes[..2] {
+        route.is_exclusive = false;
+        route.batches = Some(Box::new(Batches {
+            api: Api::OpenAi,
+            unsettled: 1,
+            price_share: WHOLE / 2,
+            every: Duration::from_secs(60),
+        }));
+    }
+    for workload in &mut s.workloads {
+        workload.shares_account = true;
+    }
+    s
+}
+
+fn line(url: &str, body: &str) -> String {
+    format!(r#"{{"custom_id":"a","method":"POST","url":"{url}","body":{body}}}"#)
+}
+
+fn checked(
+    s: &Snapshot,
+    workload: &str,
+    caller: Option<&Arc<Caller>>,
+    file: &str,
+) -> Result<Vec<(Operation, String)>, String> {
+    let id = s.workload_named(workload.as_bytes()).expect("a workload");
+    let (chosen, ..) = allowed(s, id, |of, _| of.api == Api::OpenAi).expect("a rule");
+    let checker = Checker {
+        s,
+        workload: id,
+        caller,
+        chosen,
+    };
+    let file = Bytes::copy_from_slice(file.as_bytes());
+    let checked = checker.all(Calls::of(&file), &file);
+    let checked = checked.map_err(|refusal| match refusal {
+        Refusal::BatchCall { line, .. } => format!("{line}: {refusal}"),
+        other => panic!("{other}"),
+    })?;
+    let calls = checked.calls.iter();
+    Ok(calls
+        .map(|(operation, model)| (*operation, model.to_string()))
+        .collect())
+}
+
+#[test]
+fn a_batch_asks_for_what_its_callers_calls_may() {
+    let s = shared();
+    let chat = |model: &str| {
+        line(
+            "/v1/chat/completions",
+            &format!(r#"{{"model":"{model}","messages":[]}}"#),
+        )
+    };
+    let both = format!("{}\n{}\n{}", chat("m1"), chat("m2"), chat("m1"));
+    let asked = |models: &[&str]| {
+        let of = models
+            .iter()
+            .map(|model| (Operation::Chat, (*model).to_owned()));
+        Ok(of.collect::<Vec<_>>())
+    };
+    assert_eq!(checked(&s, "a", None, &both), asked(&["m1", "m2"]));
+    let refused = checked(&s, "b", None, &both).expect_err("another's model");
+    assert!(
+        refused.starts_with("2: call 2 of the batch is refused: ") && refused.contains("m2"),
+        "{refused}"
+    );
+    // Its own, by a route that takes no batches.
+    let refused = checked(&s, "b", None, &chat("elsewhere")).expect_err("another route");
+    assert!(refused.starts_with("1: "), "{refused}");
+    let held = Arc::new(Caller {
+        workload: "a".into(),
+        models: Box::new([ModelPattern::Exact("m2".into())]),
+        ..Caller::default()
+    });
+    assert_eq!(checked(&s, "a", Some(&held), &chat("m2")), asked(&["m2"]));
+    let refused = checked(&s, "a", Some(&held), &both).expect_err("not its key's");
+    assert!(refused.starts_with("1: "), "{refused}");
+    for (url, body) in [
+        (
+            "/v1/chat/completions",
+            r#"{"model":"m1","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]}"#,
+        ),
+        (
+            "/v1/chat/completions",
+            r#"{"model":"m1","messages":[{"role":"user","content":[{"type":"file","file":{"fil\u0065_id":"file-1"}}]}]}"#,
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m1","input":"a","previous_response_id":"resp_1"}"#,
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m1","input":"a","background":true}"#,
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m1","input":"a","tools":[{"type":"image_generation","model":"m9"}]}"#,
+        ),
+    ] {
+        let refused = checked(&s, "a", None, &line(url, body)).expect_err(body);
+        assert!(refused.starts_with("1: "), "{refused}");
+    }
+}
+
+fn told(prompt: u64, completion: u64) -> Reading {
+    Reading::Valid(Usage {
+        prompt: Some(prompt),
+        completion: Some(completion),
+        ..Usage::default()
+    })
+}
+
+#[test]
+fn a_batch_is_charged_call_by_call_and_owed_to_limits() {
+    let mut s = shared();
+    let flat = |of: i128| Rates::flat(Pico(of), Pico(of * 10));
+    let price = Price {
+        id: "p".into(),
+        whose: "".into(),
+        currency: "USD".into(),
+        request: Pico(4),
+        rates: flat(2),
+        tiers: vec![Tier {
+            above: 150,
+            rates: flat(200),
+        }],
+    };
+    let half = price.share(WHOLE / 2).expect("whole units");
+    assert_eq!(price.share(1), None, "no whole number of units");
+    s.prices.insert("m1", None, price);
+    let all = crate::id::PriceId(0);
+    s.prices.add_share(all, WHOLE / 2, half);
+    let revision = Revision::first(s);
+    let Revision {
+        snapshot: s,
+        levels,
+    } = &revision;
+    let workload = s.workload_named(b"a").expect("a workload");
+    let (chosen, batches, _) = allowed(s, workload, |_, _| true).expect("a rule");
+    let model: Arc<str> = "m1".into();
+    let late = Late {
+        id: "batch_1",
+        workload,
+        caller: None,
+        chosen,
+        batches,
+        endpoint: EndpointId(0),
+        model: &model,
+        unix_ms: 1_700_000_000_000,
+    };
+    let mut used = Used::default();
+    let price = price_of(&late, s, levels);
+    // Two short calls: their sum is above the tier, and neither is.
+    for reading in [told(100, 10), told(100, 10), Reading::Absent] {
+        used.add(&reading, price, s);
+    }
+    assert_eq!((used.calls, used.untold), (2, 1));
+    assert_eq!(used.cost, Some(Pico(2 * (2 + 100 + 10 * 10))));
+    let left = |levels: &Levels| {
+        let who = s.who(workload, None);
+        let hold = levels.hold(
+            chosen.grant.limits[0],
+            &who,
+            &crate::subject::Subjects::default(),
+        );
+        hold.expect("a limit").level(Mono(1)).remaining
+    };
+    let mut shard = Shard::new(s, None, 1);
+    let mut env = Env {
+        snapshot: s,
+        levels,
+        shard: &mut shard,
+        now: Mono(1),
+    };
+    assert_eq!(left(levels), 1000);
+    let record = charge_late(&late, &used, true, &mut env);
+    assert_eq!(left(levels), 1000, "it was charged before");
+    let again = charge_late(&late, &used, false, &mut env);
+    assert_eq!(record, again);
+    assert_eq!(left(levels), 780);
+    let charge = record.charge.expect("a charge");
+    assert_eq!(
+        (charge.cost, record.operation),
+        (used.cost, Some(Operation::BatchUsage))
+    );
+    assert_eq!(record.tokens.sum(), 220);
+    for _ in 0..10 {
+        let _owed = charge_late(&late, &used, false, &mut env);
+    }
+    assert_eq!(left(levels), 0);
+}

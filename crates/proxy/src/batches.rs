@@ -1,0 +1,361 @@
+//! Files and batches: a call of them, from its head to its record, and what charges a batch once it is over.
+//!
+//! Who calls, what is allowed, what is left and what is recorded is `policy::front`'s, in its order. What is sent is read whole first:
+//! a file of calls goes upstream only once each of its calls was looked at.
+//! Invariant: an id that goes upstream is the caller's own; what is made there is kept as the caller's before anybody is told its id.
+//! Not here: whose what is (`policy::batches::BatchStore`), what a batch asks for (`wire::batch`).
+
+mod answer;
+mod call;
+mod lists;
+mod made;
+mod send;
+mod settle;
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use policy::authorizer::{Asked as AskedOutside, Authorization, Authorizer};
+use policy::batches::{At, Away, Kind, Owner, Thing};
+use policy::batching::{self, Checked, Checker, affordable};
+use policy::exchange::ANSWER_WITHIN;
+use policy::front::Http;
+use policy::identity::Unproven;
+use policy::operation::Operation;
+use policy::refusal::Refusal;
+use wire::batch::{Api, Asked, Named, Object, asked};
+use wire::head::RequestHead;
+
+use self::call::{Asks, Call, Stop};
+pub(crate) use self::settle::begin;
+use crate::client::Downstream;
+use crate::deadline::Deadline;
+use crate::worker::Worker;
+use crate::worker_snapshot::WorkerSnapshot;
+
+/// A call whose caller may make it.
+struct Arrived<'a> {
+    head: &'a RequestHead,
+    named: Named<'a>,
+    api: Api,
+    owner: Owner,
+    /// The backend that it goes to.
+    backend: std::sync::Arc<str>,
+}
+
+impl Arrived<'_> {
+    /// The file or batch that it names.
+    fn at(&self) -> At {
+        At {
+            backend: std::sync::Arc::clone(&self.backend),
+            kind: self.kind(),
+            id: self.named.id.into(),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self.named.api {
+            None => Kind::File,
+            Some(_) => Kind::Batch,
+        }
+    }
+}
+
+/// Serves one request.
+pub(crate) async fn serve<D: Downstream>(
+    worker: &Rc<Worker>,
+    view: Rc<WorkerSnapshot>,
+    (head, length): (&RequestHead, Option<u64>),
+    page: Option<Box<str>>,
+    client: &mut D,
+    deadline: &mut Deadline,
+) {
+    let peer = client.peer();
+    let who = Http { head, peer: &peer };
+    let Some(Ok(named)) = asked(head.method, head.path()) else {
+        return client.abandon();
+    };
+    let mut call = Call::begin(worker, view, page, (head, named.operation()), &who);
+    let served = serve_call(&mut call, (head, length), named, who, client, deadline).await;
+    deadline.clear();
+    match served {
+        Ok(()) => call.completed(),
+        Err(Stop::Refused) => {
+            answer::refused(&mut call, head, client).await;
+            call.completed();
+        }
+        // Its end is that of what is dropped.
+        Err(Stop::Gone) => client.abandon(),
+    }
+}
+
+async fn serve_call<D: Downstream>(
+    call: &mut Call,
+    (head, length): (&RequestHead, Option<u64>),
+    named: Named<'_>,
+    who: Http<'_>,
+    client: &mut D,
+    deadline: &mut Deadline,
+) -> Result<(), Stop> {
+    identify(call, &who, client).await?;
+    let api = batching::api_of(&named, head);
+    call.choose(api, head)?;
+    authorized_outside(call, &who, None, client).await?;
+    let view = Rc::clone(&call.view);
+    let (owner, backend) = call.owner(&view)?;
+    let arrived = Arrived {
+        head,
+        named,
+        api,
+        owner,
+        backend,
+    };
+    match named.asked {
+        Asked::Upload | Asked::Create => {
+            let body = call.read(length, client, deadline).await?;
+            made::serve(call, &arrived, body, &who, client).await
+        }
+        Asked::Files | Asked::Batches => {
+            admitted(call, &arrived, &who, client).await?;
+            lists::serve(call, &arrived, client).await
+        }
+        Asked::File
+        | Asked::Content
+        | Asked::RemoveFile
+        | Asked::Batch
+        | Asked::Cancel
+        | Asked::Remove
+        | Asked::Results => {
+            let thing = found(call, &arrived).await?;
+            admitted(call, &arrived, &who, client).await?;
+            named_one(call, &arrived, thing, client).await
+        }
+    }
+}
+
+/// Who calls.
+async fn identify<D: Downstream>(
+    call: &mut Call,
+    who: &Http<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let Asks::Somebody(asking) = call.identify(who)? else {
+        return Ok(());
+    };
+    let worker = Rc::clone(&call.worker);
+    let (verifier, credential) = asking.question();
+    let asked = verifier.ask(credential.clone());
+    let asked = worker.timers.timeout(ANSWER_WITHIN, asked);
+    let answer = call::while_there(asked, &worker, client).await?;
+    let answer = answer.unwrap_or(Err(Unproven::Unavailable("no answer in time".into())));
+    let now = worker.now();
+    let known = call.view.env(now, |env| asking.answered(answer, who, env));
+    call.identified(known)
+}
+
+/// Whoever is asked outside allows it: as soon as who calls is known, and once more where it is known what is asked for.
+async fn authorized_outside<D: Downstream>(
+    call: &mut Call,
+    who: &Http<'_>,
+    model: Option<Option<&str>>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let (worker, view) = (Rc::clone(&call.worker), Rc::clone(&call.view));
+    let s = view.snapshot();
+    let asking = call.record().and_then(|record| {
+        let workload = s.workload(record.workload?)?;
+        let authorizer: &dyn Authorizer = match model {
+            Some(_) => &**workload.call_authorizer.as_ref()?,
+            None => &**workload.authorizer.as_ref()?,
+        };
+        let (chosen, ..) = call.rule(s)?;
+        let backends = chosen.route.backends.iter();
+        let backends = backends.filter_map(|id| s.backend(*id));
+        Some(authorizer.ask(&AskedOutside {
+            id: &record.id,
+            head: who.head,
+            source: s.clients.address(who.peer.address, who.head),
+            workload: &workload.name,
+            caller: record.caller.as_deref(),
+            model: model.flatten(),
+            route: model.map(|_| &*chosen.route.name),
+            backends: match model {
+                Some(_) => backends.map(|backend| &*backend.name).collect(),
+                None => Vec::new(),
+            },
+        }))
+    });
+    let Some(asking) = asking else {
+        return Ok(());
+    };
+    let asking = worker.timers.timeout(ANSWER_WITHIN, asking);
+    match call::while_there(asking, &worker, client).await? {
+        Ok(Authorization::Allowed) => Ok(()),
+        Ok(Authorization::Denied(why)) => {
+            call.facts.reason = Some(why);
+            Err(call.refuse(Refusal::NotAuthorized))
+        }
+        Ok(Authorization::Unavailable(why)) => {
+            call.facts.reason = Some(why);
+            Err(call.refuse(Refusal::AuthorizerUnavailable))
+        }
+        Err(_) => Err(call.refuse(Refusal::AuthorizerUnavailable)),
+    }
+}
+
+/// Rules and limits let a call pass that asks for no model.
+async fn admitted<D: Downstream>(
+    call: &mut Call,
+    of: &Arrived<'_>,
+    who: &Http<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    authorized_outside(call, who, Some(None), client).await?;
+    let operation = of.named.operation().as_str();
+    call.authorize(who, &[(operation, None)])?;
+    call.admit()
+}
+
+/// Rules, limits and budgets let a call pass whose batch asks for these models.
+async fn admitted_for<D: Downstream>(
+    call: &mut Call,
+    of: &Arrived<'_>,
+    calls: &[(Operation, Box<str>)],
+    who: &Http<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let mut asked = vec![(of.named.operation().as_str(), None)];
+    let mut models: Vec<Option<&str>> = vec![None];
+    for (operation, model) in calls {
+        asked.push((operation.as_str(), Some(&**model)));
+        if !models.contains(&Some(model)) {
+            models.push(Some(model));
+        }
+    }
+    for model in models {
+        authorized_outside(call, who, Some(model), client).await?;
+    }
+    call.authorize(who, &asked)?;
+    let view = Rc::clone(&call.view);
+    let checked = call.checked(&view, |checker, unix_ms, env| {
+        for (_, model) in calls {
+            checker.named(model)?;
+        }
+        affordable(checker, calls, unix_ms, env)
+    });
+    if let Err(refusal) = checked {
+        return Err(call.refuse(refusal));
+    }
+    call.admit()
+}
+
+/// The file or batch that is named, if it is the caller's.
+async fn found(call: &mut Call, of: &Arrived<'_>) -> Result<Thing, Stop> {
+    kept(call, of, of.at()).await
+}
+
+async fn kept(call: &mut Call, of: &Arrived<'_>, at: At) -> Result<Thing, Stop> {
+    let what = at.kind.as_str();
+    let store = call.store()?;
+    match store.find(of.owner.clone(), at).await {
+        Ok(Some(thing)) => Ok(thing),
+        Ok(None) => Err(call.refuse(Refusal::NotKept { what })),
+        Err(Away) => Err(call.refuse(Refusal::BatchesUnavailable)),
+    }
+}
+
+/// What is asked of a file or a batch that is the caller's.
+async fn named_one<D: Downstream>(
+    call: &mut Call,
+    of: &Arrived<'_>,
+    thing: Thing,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let store = call.store()?;
+    let is_removal = matches!(of.named.asked, Asked::Remove | Asked::RemoveFile);
+    if is_removal {
+        let holds = match of.named.asked {
+            Asked::Remove => Ok(thing.is_unsettled.then(|| of.at())),
+            _ => store.holds(of.owner.clone(), of.at()).await,
+        };
+        match holds {
+            Ok(None) => {}
+            Ok(Some(batch)) => {
+                store.hurry(&batch);
+                return Err(call.refuse(Refusal::BatchUncounted));
+            }
+            Err(Away) => return Err(call.refuse(Refusal::BatchesUnavailable)),
+        }
+    }
+    let began = send::sent(call, &send::ToProvider::of(of, None), client).await?;
+    if matches!(of.named.asked, Asked::Content | Asked::Results) {
+        return answer::streamed(call, began, client).await;
+    }
+    let (status, body) = send::whole(call, began, client).await?;
+    let is_good = (200..300).contains(&status);
+    if !is_good {
+        return answer::told(call, status, &body, client).await;
+    }
+    if is_removal {
+        if store.remove(of.at()).await.is_err() {
+            return Err(call.fail(Refusal::BatchesUnavailable));
+        }
+        return answer::told(call, status, &body, client).await;
+    }
+    let object = Object::read(of.api, &body).filter(|object| *object.id == *of.named.id);
+    let Some(object) = object else {
+        return Err(call.fail(Refusal::UpstreamFormat));
+    };
+    let body = made::as_told(of.api, &object, body);
+    let told = made::keep_told(&*store, &thing, &object, body.clone()).await;
+    if told.is_err() {
+        return Err(call.fail(Refusal::BatchesUnavailable));
+    }
+    answer::told(call, status, &body, client).await
+}
+
+/// Looks at what a batch asks for, beside the worker: that may be long.
+async fn looked_at<D: Downstream>(
+    call: &mut Call,
+    of: &Arrived<'_>,
+    body: &Bytes,
+    file: Option<std::ops::Range<usize>>,
+    client: &mut D,
+) -> Result<Checked, Stop> {
+    let (worker, view) = (Rc::clone(&call.worker), Rc::clone(&call.view));
+    let revision = std::sync::Arc::clone(&view.revision);
+    let caller = call.record().and_then(|record| record.caller.clone());
+    let workload = call.record().and_then(|record| record.workload);
+    let (api, body) = (of.api, body.clone());
+    let look = move || {
+        let s = &revision.snapshot;
+        let out_of_order = || Refusal::Bug("a batch of nobody");
+        let workload = workload.ok_or_else(out_of_order)?;
+        let (chosen, ..) =
+            batching::allowed(s, workload, |of, _| of.api == api).ok_or_else(out_of_order)?;
+        let checker = Checker {
+            s,
+            workload,
+            caller: caller.as_ref(),
+            chosen,
+        };
+        match file {
+            Some(file) => {
+                let file = body.slice(file);
+                checker.all(wire::batch::Calls::of(&file), &file)
+            }
+            None => {
+                let requests = wire::batch::Requests::of(&body);
+                let requests = requests.map_err(|fault| Refusal::Upload {
+                    says: fault.to_string().into(),
+                })?;
+                checker.all(requests, &body)
+            }
+        }
+    };
+    match call::while_there(worker.beside.run(look), &worker, client).await? {
+        Some(Ok(checked)) => Ok(checked),
+        Some(Err(refusal)) => Err(call.refuse(refusal)),
+        None => Err(call.refuse(Refusal::Bug("a batch was not gone through"))),
+    }
+}

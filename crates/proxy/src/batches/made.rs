@@ -1,0 +1,262 @@
+//! What is made: a file that is sent, a batch that is begun.
+//!
+//! Invariant: once it was sent it is kept as the caller's, also where the caller has left meanwhile.
+//! Not here: what may be asked for (`policy::batching::Checker`).
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use policy::batches::{At, Away, BatchStore, Kind, NotKept, OF_CALLS, PURPOSES, Thing};
+use policy::batching;
+use policy::front::Http;
+use policy::operation::Operation;
+use policy::refusal::Refusal;
+use wire::batch::{Api, Asked, Object, file_named};
+use wire::call::{Boundary, Upload};
+use wire::head::Known;
+
+use super::call::{Call, Stop, while_there};
+use super::send::{self, ToProvider};
+use super::{Arrived, admitted_for, answer, kept, looked_at};
+use crate::client::Downstream;
+use crate::tools::Failed;
+
+/// What its calls ask for, each once.
+type Calls = Box<[(Operation, Box<str>)]>;
+
+pub(super) async fn serve<D: Downstream>(
+    call: &mut Call,
+    of: &Arrived<'_>,
+    body: Vec<u8>,
+    who: &Http<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let mut codings = of.head.fields.of(Known::ContentEncoding);
+    if codings.any(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+        return Err(call.refuse(Refusal::ContentEncoding));
+    }
+    let body = Bytes::from(body);
+    let (kind, calls) = match of.named.asked {
+        Asked::Upload => uploaded(call, of, &body, client).await?,
+        _ => begun(call, of, &body, client).await?,
+    };
+    admitted_for(call, of, &calls, who, client).await?;
+    let (status, told) = made(call, of, (kind, body), calls, client).await?;
+    answer::told(call, status, &told, client).await
+}
+
+/// Reads a file that is sent: its type, and what it asks for.
+async fn uploaded<D: Downstream>(
+    call: &mut Call,
+    of: &Arrived<'_>,
+    body: &Bytes,
+    client: &mut D,
+) -> Result<(Box<[u8]>, Calls), Stop> {
+    let kind = send::kind_of(of.head);
+    let boundary = kind.as_deref().and_then(Boundary::of);
+    let (Some(kind), Some(boundary)) = (kind, boundary) else {
+        return Err(call.refuse(Refusal::FormType));
+    };
+    let refused = |says: String| Refusal::Upload { says: says.into() };
+    let upload = match Upload::read(&boundary, body) {
+        Ok(upload) => upload,
+        Err(fault) => return Err(call.refuse(refused(fault.to_string()))),
+    };
+    let purpose = match (of.api, upload.purpose.as_deref()) {
+        // Its files hold no calls.
+        (Api::Anthropic, None) => return Ok((kind, Calls::default())),
+        (Api::OpenAi, Some(purpose)) => purpose,
+        (Api::OpenAi, None) => {
+            return Err(call.refuse(refused("the form has no part `purpose`".to_owned())));
+        }
+        (Api::Anthropic, Some(_)) => {
+            let says = "the form has a part `purpose`, which this API does not";
+            return Err(call.refuse(refused(says.to_owned())));
+        }
+    };
+    if !PURPOSES.contains(&purpose) {
+        let says = format!("`purpose` must be one of {}", PURPOSES.join(", "));
+        return Err(call.refuse(refused(says)));
+    }
+    if purpose != OF_CALLS {
+        return Ok((kind, Calls::default()));
+    }
+    let checked = looked_at(call, of, body, Some(upload.file), client).await?;
+    Ok((kind, checked.calls))
+}
+
+/// Reads a batch that is to begin: the type of its body, and what it asks for.
+async fn begun<D: Downstream>(
+    call: &mut Call,
+    of: &Arrived<'_>,
+    body: &Bytes,
+    client: &mut D,
+) -> Result<(Box<[u8]>, Calls), Stop> {
+    let kind = send::kind_of(of.head).filter(|kind| policy::exchange::is_json(kind));
+    let Some(kind) = kind else {
+        return Err(call.refuse(Refusal::ContentType));
+    };
+    let calls = match of.api {
+        Api::Anthropic => looked_at(call, of, body, None, client).await?.calls,
+        Api::OpenAi => {
+            let file = match file_named(body) {
+                Ok(file) => file,
+                Err(fault) => {
+                    let says = fault.to_string().into();
+                    return Err(call.refuse(Refusal::Upload { says }));
+                }
+            };
+            let at = At {
+                backend: of.backend.clone(),
+                kind: Kind::File,
+                id: file,
+            };
+            let file = kept(call, of, at).await?;
+            if file.calls.is_empty() {
+                let says = "the file of `input_file_id` is none of calls: it was not sent with the purpose `batch`";
+                return Err(call.refuse(Refusal::Upload { says: says.into() }));
+            }
+            file.calls
+        }
+    };
+    let view = Rc::clone(&call.view);
+    let most = call
+        .rule(view.snapshot())
+        .map_or(0, |(_, of, _)| of.unsettled);
+    let store = call.store()?;
+    match store.unsettled_of(of.owner.workload.clone()).await {
+        Ok(count) if count < u64::from(most) => Ok((kind, calls)),
+        Ok(_) => Err(call.refuse(Refusal::TooManyBatches { most })),
+        Err(Away) => Err(call.refuse(Refusal::BatchesUnavailable)),
+    }
+}
+
+/// What came of making it: why it is not the caller's, though it may be there.
+enum Unmade {
+    Failed(Failed),
+    NotKept(NotKept),
+    /// It is no file and no batch that was told.
+    Unreadable,
+}
+
+/// Has it made, and keeps it as the caller's.
+async fn made<D: Downstream>(
+    call: &mut Call,
+    of: &Arrived<'_>,
+    body: (Box<[u8]>, Bytes),
+    calls: Calls,
+    client: &mut D,
+) -> Result<(u16, Bytes), Stop> {
+    let (worker, view) = (Rc::clone(&call.worker), Rc::clone(&call.view));
+    let store = call.store()?;
+    let request = ToProvider::of(of, Some(body));
+    let backend = call.rule(view.snapshot());
+    let backend = backend.and_then(|(chosen, ..)| chosen.route.backends.first().copied());
+    let (Some(backend), Some(record)) = (backend, call.record()) else {
+        return Err(call.refuse(Refusal::Bug("a call to no backend")));
+    };
+    let (api, kind) = (of.api, of.kind());
+    let mut thing = Thing {
+        backend: of.backend.clone(),
+        api,
+        kind,
+        id: "".into(),
+        owner: of.owner.clone(),
+        maker: batching::maker(record),
+        created_unix_ms: record.started_unix_ms,
+        calls,
+        object: Bytes::new(),
+        is_unsettled: kind == Kind::Batch,
+    };
+    let id = call.id.clone();
+    let (with, in_view) = (Rc::clone(&worker), Rc::clone(&view));
+    // Of its own: a client that leaves does not leave behind what is nobody's.
+    let making = tokio::task::spawn_local(async move {
+        let began = send::asked(&with, &in_view, &id, backend, &request).await;
+        let began = began.map_err(Unmade::Failed)?;
+        let read = send::read(&with, &in_view, &id, began).await;
+        let (status, told) = read.map_err(Unmade::Failed)?;
+        if !(200..300).contains(&status) {
+            return Ok((status, told));
+        }
+        let object = Object::read(api, &told).ok_or(Unmade::Unreadable)?;
+        let told = as_told(api, &object, told);
+        thing.id = object.id;
+        thing.object = told.clone();
+        let kept = store.keep(thing).await;
+        kept.map_err(Unmade::NotKept)?;
+        Ok((status, told))
+    });
+    let began_at = worker.now();
+    let made = while_there(making, &worker, client).await?;
+    call.facts.upstream = Some(worker.now().since(began_at));
+    match made {
+        Ok(Ok(made)) => Ok(made),
+        Ok(Err(Unmade::Failed(failed))) => Err(send::failed_call(call, &failed)),
+        Ok(Err(Unmade::Unreadable)) => Err(call.fail(Refusal::UpstreamFormat)),
+        Ok(Err(Unmade::NotKept(why))) => {
+            tracing::error!(
+                id = &*call.id,
+                ?why,
+                see = "docs/batches.md#what-holds",
+                "a file or a batch was made at a provider, and is not kept as its caller's: nobody can reach it here"
+            );
+            Err(call.fail(match why {
+                NotKept::Full => Refusal::TooManyKept,
+                NotKept::Taken => Refusal::UpstreamFormat,
+                NotKept::Away => Refusal::BatchesUnavailable,
+            }))
+        }
+        Err(_cut) => Err(call.fail(Refusal::Bug("what makes files and batches ended"))),
+    }
+}
+
+/// What a client is told of it: where a result is, it is here.
+pub(super) fn as_told(api: Api, object: &Object, told: Bytes) -> Bytes {
+    match api {
+        Api::OpenAi => told,
+        Api::Anthropic => {
+            let path = format!("/v1/messages/batches/{}/results", object.id);
+            object.with_results_at(&told, &path).into()
+        }
+    }
+}
+
+/// Keeps what a provider says now of a file or a batch: and the files of a batch's result as its owner's.
+pub(super) async fn keep_told(
+    store: &dyn BatchStore,
+    thing: &Thing,
+    object: &Object,
+    told: Bytes,
+) -> Result<(), Away> {
+    if thing.kind == Kind::Batch {
+        for file in [&object.output_file, &object.error_file]
+            .into_iter()
+            .flatten()
+        {
+            let named = format!(r#"{{"id":"{file}","object":"file","purpose":"batch_output"}}"#);
+            let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+            if !file.bytes().all(is_plain) {
+                continue;
+            }
+            let result = Thing {
+                kind: Kind::File,
+                id: file.clone(),
+                calls: Calls::default(),
+                object: named.into(),
+                is_unsettled: false,
+                ..thing.clone()
+            };
+            if store.keep(result).await == Err(NotKept::Away) {
+                return Err(Away);
+            }
+        }
+        if object.is_over && thing.is_unsettled {
+            store.hurry(&thing.at());
+        }
+    }
+    if *thing.object == *told {
+        return Ok(());
+    }
+    store.told(thing.at(), told).await
+}

@@ -1,0 +1,460 @@
+//! Who charges batches: the provider is asked how each stands, and once one is over, what its result tells is entered and charged.
+//!
+//! One worker of the process does it, beside its calls: one question at a time, a piece of a result at a time.
+//! Invariant: a batch's row has one name for ever, so that it is one row however often it is entered; limits and budgets are charged for a
+//! row that is not on disk, once in a process. A batch counts as charged once its rows are on disk, and not before.
+//! Not here: what it costs (`policy::batching`), where rows and batches are kept (`ledger`).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy::batches::{At, Away, BatchStore, Thing};
+use policy::batching::{Late, Used, allowed, caller, charge_late, price_of};
+use policy::clock::Mono;
+use policy::id::{BackendId, PriceId};
+use policy::snapshot::Snapshot;
+use policy::usage_ledger::Entry;
+use wire::batch::{Api, Object, ResultLines, served};
+use wire::dialect::model_name;
+use wire::usage::Reading;
+
+use super::{made, send};
+use crate::deadline::Deadline;
+use crate::tools::{Asker, Failed, next};
+use crate::worker::Worker;
+use crate::worker_snapshot::WorkerSnapshot;
+
+/// How often is looked whether a provider was heard to say that a batch is over.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long rows may take to the disk before they are entered once more.
+const DISK_WITHIN: Duration = Duration::from_secs(60);
+/// How often is looked whether they are there.
+const DISK_EVERY: Duration = Duration::from_millis(100);
+/// Looks, before other batches go on.
+const DISK_LOOKS: usize = 20;
+/// Most models that a result is taken apart by.
+const MODELS_MAX: usize = 64;
+/// What the gate's own questions are called.
+const ID: &str = "batches";
+
+/// Begins to charge batches, where some route allows them and nobody does it yet.
+pub(crate) fn begin(worker: &Rc<Worker>) {
+    let Some(store) = worker.view().snapshot().batches.clone() else {
+        return;
+    };
+    if worker.charges_batches.get() || !store.claim() {
+        return;
+    }
+    worker.charges_batches.set(true);
+    let claim = Claim {
+        worker: Rc::clone(worker),
+        store,
+    };
+    tokio::task::spawn_local(async move { claim.run().await });
+}
+
+/// That it is this worker that does it.
+struct Claim {
+    worker: Rc<Worker>,
+    store: Arc<dyn BatchStore>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.worker.charges_batches.set(false);
+        self.store.release();
+    }
+}
+
+/// What is remembered between looks.
+#[derive(Default)]
+struct Memory {
+    /// Whose rows are on their way to the disk, since when.
+    entered: HashMap<At, Mono>,
+    /// Of which it was told why they are not charged.
+    told: HashSet<At>,
+    /// When all are asked about again.
+    all_at: Option<Mono>,
+}
+
+impl Claim {
+    async fn run(self) {
+        let mut memory = Memory::default();
+        loop {
+            if self.worker.is_draining() {
+                return;
+            }
+            let view = self.worker.view();
+            let Some(every) = every(view.snapshot()) else {
+                return;
+            };
+            let now = self.worker.now();
+            let hurried: HashSet<At> = self.store.hurried().into_iter().collect();
+            let is_all = memory.all_at.is_none_or(|at| now >= at);
+            if is_all {
+                memory.all_at = Some(now.after(every));
+            }
+            if is_all || !hurried.is_empty() {
+                let wanted = |at: &At| is_all || hurried.contains(at);
+                // What the disk does not say is asked again.
+                let _away = self.look(&view, wanted, &mut memory).await;
+            }
+            drop(view);
+            self.worker.timers.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Asks about each batch that is wanted.
+    async fn look(
+        &self,
+        view: &WorkerSnapshot,
+        wanted: impl Fn(&At) -> bool,
+        memory: &mut Memory,
+    ) -> Result<(), Away> {
+        let mut behind = 0;
+        loop {
+            let page = self.store.unsettled(behind).await?;
+            if page.is_empty() {
+                if behind == 0 {
+                    memory.told.clear();
+                }
+                return Ok(());
+            }
+            for thing in page {
+                let at = thing.at();
+                let is_settled = wanted(&at) && self.charged(view, &thing, memory).await?;
+                if is_settled {
+                    memory.entered.remove(&at);
+                    memory.told.remove(&at);
+                } else {
+                    behind += 1;
+                }
+                if self.worker.is_draining() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Whether a batch is charged now; where it should be and cannot, the log says why, once.
+    async fn charged(
+        &self,
+        view: &WorkerSnapshot,
+        thing: &Thing,
+        memory: &mut Memory,
+    ) -> Result<bool, Away> {
+        match self.charge(view, thing, memory).await {
+            Ok(is_settled) => Ok(is_settled),
+            Err(NotCharged::Away) => Err(Away),
+            Err(NotCharged::For(why)) => {
+                if memory.told.insert(thing.at()) {
+                    tracing::warn!(
+                        batch = &*thing.id,
+                        backend = &*thing.backend,
+                        workload = &*thing.owner.workload,
+                        why,
+                        see = "docs/troubleshooting.md#a-batch-is-not-counted",
+                        "a batch cannot be counted now"
+                    );
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    async fn charge(
+        &self,
+        view: &WorkerSnapshot,
+        thing: &Thing,
+        memory: &mut Memory,
+    ) -> Result<bool, NotCharged> {
+        let s = view.snapshot();
+        let workload = s.workload_named(thing.owner.workload.as_bytes());
+        let workload = workload.ok_or("no route is for its workload any more")?;
+        let rule = allowed(s, workload, |of, backend| {
+            of.api == thing.api && backend.name == thing.backend
+        });
+        let (chosen, batches, backend) =
+            rule.ok_or("no route leads its workload to its backend any more")?;
+        let endpoint = *backend.endpoints.first().ok_or("its backend is closed")?;
+        let id = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
+        let id = id.ok_or("its backend is closed")?;
+        let object = self.object(view, id, thing).await?;
+        if !object.is_over {
+            return Ok(false);
+        }
+        let caller = caller(&thing.maker, &thing.owner.workload, s);
+        let model: Arc<str> = "".into();
+        let late = Late {
+            id: &thing.id,
+            workload,
+            caller: caller.as_ref(),
+            chosen,
+            batches,
+            endpoint,
+            model: &model,
+            unix_ms: self.worker.clock.wall_ms(self.worker.now()),
+        };
+        let used = self.used(view, id, thing, &object, late).await?;
+        let rows: Vec<[u8; 16]> = used
+            .keys()
+            .map(|model| self.store.row(thing, model))
+            .collect();
+        let mut on_disk = self.store.on_disk(rows.clone()).await?;
+        let now = self.worker.now();
+        let entered = memory.entered.get(&thing.at()).copied();
+        let is_to_be_entered = match entered {
+            None => true,
+            Some(at) => now.since(at) > DISK_WITHIN,
+        };
+        if is_to_be_entered && on_disk.contains(&false) {
+            let missing = used.iter().zip(&rows).zip(&on_disk).filter(|(_, is)| !**is);
+            for (((model, used), row), _) in missing {
+                let of = Late { model, ..late };
+                self.enter(view, &of, used, *row, entered.is_some());
+            }
+            memory.entered.insert(thing.at(), now);
+        }
+        for _ in 0..DISK_LOOKS {
+            if !on_disk.contains(&false) {
+                self.store.settled(thing.at()).await?;
+                return Ok(true);
+            }
+            self.worker.timers.sleep(DISK_EVERY).await;
+            on_disk = self.store.on_disk(rows.clone()).await?;
+        }
+        Ok(false)
+    }
+
+    /// Enters the row of what a batch used of one model, and charges it, unless it was.
+    fn enter(
+        &self,
+        view: &WorkerSnapshot,
+        of: &Late<'_>,
+        used: &Used,
+        row: [u8; 16],
+        is_charged: bool,
+    ) {
+        let s = view.snapshot();
+        let now = self.worker.now();
+        let record = view.env(now, |env| charge_late(of, used, is_charged, env));
+        if !is_charged {
+            self.worker.sink(|sink| sink.exchange(s, &record));
+        }
+        let entry = Entry {
+            id: row,
+            reserved: 0,
+            tally: None,
+        };
+        self.worker
+            .ledger(|ledger| ledger.settle(entry, s, &record));
+    }
+
+    /// What its provider says of a batch.
+    async fn object(
+        &self,
+        view: &WorkerSnapshot,
+        backend: BackendId,
+        thing: &Thing,
+    ) -> Result<Object, NotCharged> {
+        let path = match thing.api {
+            Api::OpenAi => format!("/batches/{}", thing.id),
+            Api::Anthropic => format!("/messages/batches/{}", thing.id),
+        };
+        let request = send::ToProvider::own(thing.api, path);
+        let began = send::asked(&self.worker, view, ID, backend, &request).await?;
+        let (status, told) = send::read(&self.worker, view, ID, began).await?;
+        if status != 200 {
+            return Err(format!(
+                "its provider answers with status {status} where it is asked for it"
+            )
+            .into());
+        }
+        let object = Object::read(thing.api, &told).filter(|object| object.id == thing.id);
+        let object = object.ok_or("its provider's answer is no batch of this id")?;
+        let told = made::as_told(thing.api, &object, told);
+        made::keep_told(&*self.store, thing, &object, told).await?;
+        Ok(object)
+    }
+
+    /// What the calls of a batch that is over used, by model.
+    async fn used(
+        &self,
+        view: &WorkerSnapshot,
+        backend: BackendId,
+        thing: &Thing,
+        object: &Object,
+        late: Late<'_>,
+    ) -> Result<BTreeMap<Arc<str>, Used>, NotCharged> {
+        let s = view.snapshot();
+        let mut sums = Sums {
+            late,
+            view,
+            of: thing,
+            prices: HashMap::new(),
+            used: BTreeMap::new(),
+        };
+        let path = match (thing.api, &object.output_file) {
+            (Api::OpenAi, Some(file)) => Some(format!("/files/{file}/content")),
+            (Api::OpenAi, None) => None,
+            (Api::Anthropic, _) => object
+                .has_results()
+                .then(|| format!("/messages/batches/{}/results", thing.id)),
+        };
+        if let Some(model) = only_model(thing)
+            && let Reading::Valid(usage) = object.usage
+            && (path.is_none() || usage.prompt.or(usage.completion).is_some_and(|sum| sum > 0))
+            && sums.is_by_token(&model, s)
+        {
+            sums.add(&model, &object.usage);
+            return Ok(sums.used);
+        }
+        let Some(path) = path else {
+            return Ok(sums.used);
+        };
+        let request = send::ToProvider::own(thing.api, path);
+        let mut began = send::asked(&self.worker, view, ID, backend, &request).await?;
+        let status = began.response.head.as_ref().map_or(0, |head| head.status);
+        if status != 200 {
+            return Err(format!(
+                "its provider answers with status {status} where it is asked for its result"
+            )
+            .into());
+        }
+        let asker = Asker {
+            worker: &self.worker,
+            view,
+            id: ID,
+            caller: None,
+        };
+        let mut deadline = Deadline::new(&self.worker.clock.wheel);
+        let mut lines = ResultLines::default();
+        let mut is_over = false;
+        while !is_over {
+            deadline.set(began.timeouts.idle);
+            let take = |data: &[u8]| lines.push(data, |line| sums.line(line));
+            let read = next(asker, &mut began.response.body, &mut deadline, take).await;
+            is_over = read.map_err(Failed::Upstream)?;
+            // Calls go on meanwhile.
+            tokio::task::yield_now().await;
+        }
+        lines.finish(|line| sums.line(line));
+        if lines.skipped > 0 {
+            tracing::warn!(
+                batch = &*thing.id,
+                lines = lines.skipped,
+                "lines of a batch's result are too long to be read: what they used is not counted"
+            );
+        }
+        Ok(sums.used)
+    }
+}
+
+/// Sums of what is told.
+struct Sums<'a> {
+    late: Late<'a>,
+    view: &'a WorkerSnapshot,
+    of: &'a Thing,
+    prices: HashMap<Arc<str>, Option<PriceId>>,
+    used: BTreeMap<Arc<str>, Used>,
+}
+
+impl Sums<'_> {
+    fn line(&mut self, line: &[u8]) {
+        if let Some(served) = served(self.of.api, line) {
+            let model = self.model(served.model);
+            self.add(&model, &served.usage);
+        }
+    }
+
+    fn add(&mut self, model: &Arc<str>, told: &Reading) {
+        let price = self.price(model);
+        let used = self.used.entry(Arc::clone(model)).or_default();
+        used.add(told, price, self.view.snapshot());
+    }
+
+    fn price(&mut self, model: &Arc<str>) -> Option<PriceId> {
+        if let Some(price) = self.prices.get(model) {
+            return *price;
+        }
+        let of = Late { model, ..self.late };
+        let revision = &self.view.revision;
+        let price = price_of(&of, &revision.snapshot, &revision.levels);
+        self.prices.insert(Arc::clone(model), price);
+        price
+    }
+
+    /// Whether a sum costs what its calls do.
+    fn is_by_token(&mut self, model: &Arc<str>, s: &Snapshot) -> bool {
+        let price = self.price(model).and_then(|id| s.prices.get(id));
+        price.is_none_or(|price| price.tiers.is_empty() && price.request.0 == 0)
+    }
+
+    /// The model that was asked for, by the name of the one that answered, which may say its date besides.
+    fn model(&self, told: Option<&str>) -> Arc<str> {
+        if let Some(only) = only_model(self.of) {
+            return only;
+        }
+        let told = told.and_then(|told| model_name(told.as_bytes()));
+        let told = told.unwrap_or("unknown");
+        let asked = self.of.calls.iter().map(|(_, model)| &**model);
+        let fits = asked.filter(|asked| {
+            let rest = told.strip_prefix(*asked);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', ':']))
+        });
+        match fits.max_by_key(|asked| asked.len()) {
+            Some(asked) => asked.into(),
+            None if self.used.len() < MODELS_MAX => told.into(),
+            None => "unknown".into(),
+        }
+    }
+}
+
+/// The only model that a batch asks for, where it is one.
+fn only_model(thing: &Thing) -> Option<Arc<str>> {
+    let mut models = thing.calls.iter().map(|(_, model)| &**model);
+    let first = models.next()?;
+    models.all(|model| model == first).then(|| first.into())
+}
+
+/// How often all batches are asked about.
+fn every(s: &Snapshot) -> Option<Duration> {
+    s.batches.as_ref()?;
+    let of = s.routes.iter().filter_map(|route| route.batches.as_ref());
+    of.map(|batches| batches.every).min()
+}
+
+/// Why a batch is not charged.
+enum NotCharged {
+    /// The disk does not say.
+    Away,
+    /// In words.
+    For(String),
+}
+
+impl From<Away> for NotCharged {
+    fn from(_: Away) -> Self {
+        Self::Away
+    }
+}
+
+impl From<&str> for NotCharged {
+    fn from(why: &str) -> Self {
+        Self::For(why.to_owned())
+    }
+}
+
+impl From<String> for NotCharged {
+    fn from(why: String) -> Self {
+        Self::For(why)
+    }
+}
+
+impl From<Failed> for NotCharged {
+    fn from(failed: Failed) -> Self {
+        let reason = failed.reason().map(String::from);
+        Self::For(reason.unwrap_or_else(|| failed.refusal().to_string()))
+    }
+}

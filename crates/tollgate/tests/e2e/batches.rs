@@ -1,0 +1,190 @@
+//! Files and batches of OpenAI and Anthropic, with their SDKs, in front of providers that keep them for an account.
+//!
+//! Not here: what a file may hold line by line (`wire::batch`), whose it is on disk (`ledger`).
+
+mod provider;
+mod tricks;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use testing::eventually;
+
+use self::provider::Provider;
+use crate::harness::{Gate, Sdk};
+use crate::ledger::{stop, usage};
+
+const MONTH: &str = "budgets: { company: { money: 100, per: month } }\n";
+
+/// A gate whose workloads `a` and `b` share an account of each provider; `b` may use the models `m1` and `claude-small` alone.
+fn config(provider: &Provider, ledger: &Path, more: &str) -> String {
+    let address = provider.address();
+    let batches = |api: &str| {
+        format!("batches: {{ api: {api}, unsettled: 2, price_share: 0.5, check_every: 1s }}")
+    };
+    let (openai, anthropic) = (batches("openai"), batches("anthropic"));
+    format!(
+        "backends:\n  up: {{ url: http://{address}/v1, credential: {{ file: key }} }}\n\
+         \x20 claude: {{ url: http://{address}/v1, dialect: anthropic, credential: {{ file: key }} }}\n\
+         routes:\n\
+         \x20 - {{ name: a, workload: a, match: {{ model: [m1, m2] }}, backend: up, {openai} }}\n\
+         \x20 - {{ name: b, workload: b, match: {{ model: m1 }}, backend: up, {openai} }}\n\
+         \x20 - {{ name: ac, workload: a, match: {{ model: [claude-big, claude-small] }}, backend: claude, {anthropic} }}\n\
+         \x20 - {{ name: bc, workload: b, match: {{ model: claude-small }}, backend: claude, {anthropic} }}\n\
+         prices:\n\
+         \x20 m1: {{ input: 2, output: 8, per: 1M }}\n  m2: {{ input: 20, output: 80, per: 1M }}\n\
+         \x20 claude-small: {{ input: 1, output: 5, per: 1M }}\n  claude-big: {{ input: 10, output: 50, per: 1M }}\n\
+         ledger: {{ path: {} }}\n{more}",
+        ledger.display()
+    )
+}
+
+const KEY: [(&str, &[u8]); 1] = [("key", b"provider-key")];
+
+/// The rows of what batches used.
+fn used(ledger: &Path) -> Vec<Value> {
+    let rows = usage(ledger, &["export", "--form", "jsonl"]);
+    let rows = rows
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    rows.filter(|row: &Value| row["operation"] == "batch_usage")
+        .collect()
+}
+
+fn sums(rows: &[Value]) -> (u64, u64, u64) {
+    let sum = |name: &str| rows.iter().filter_map(|row| row[name].as_u64()).sum();
+    (
+        sum("prompt_tokens"),
+        sum("completion_tokens"),
+        sum("cost_pico"),
+    )
+}
+
+#[test]
+fn a_batch_of_openai_is_its_workloads_and_is_charged_once() {
+    let provider = Provider::start(true);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = config(&provider, &ledger, MONTH);
+    let gate = Gate::start(&config, &KEY);
+    let input =
+        json!({ "base_url": format!("http://{}", gate.data), "model": "m1", "other": "m2" });
+    let shown = json!([
+        "uploaded",
+        "refused_line",
+        "of_its_workload_alone",
+        "begun",
+        "listed",
+        "over",
+        "result",
+        "removed"
+    ]);
+    assert_eq!(Sdk::Python.run("batches_openai", &input), shown);
+    eventually("it is charged", || used(&ledger).len() == 1);
+    let rows = used(&ledger);
+    let (prompt, completion) = provider.served("m1");
+    // Half of 2 and 8 a million.
+    let cost = prompt * 1_000_000 + completion * 4_000_000;
+    assert_eq!(sums(&rows), (prompt, completion, cost), "{rows:?}");
+    assert_eq!(rows[0]["model_sent"], "m1");
+    assert_eq!(
+        (&rows[0]["workload"], &rows[0]["route"]),
+        (&json!("a"), &json!("a"))
+    );
+    let left = || gate.metric("tollgate_budget_left", &[r#"budget="company""#]);
+    let spent = left();
+    for _ in 0..2 {
+        assert_eq!(
+            Sdk::Python.run("batches_fetched", &input),
+            json!(["fetched"])
+        );
+    }
+    assert_eq!(usage(&ledger, &["batches"]), "Every batch is counted.\n");
+    stop(gate);
+    let gate = Gate::start(&config, &KEY);
+    assert_eq!(
+        Sdk::Python.run(
+            "batches_fetched",
+            &json!({ "base_url": format!("http://{}", gate.data) })
+        ),
+        json!(["fetched"])
+    );
+    assert_eq!(used(&ledger), rows);
+    assert_eq!(
+        gate.metric("tollgate_budget_left", &[r#"budget="company""#]),
+        spent
+    );
+    stop(gate);
+}
+
+#[test]
+fn a_batch_of_anthropic_is_its_workloads_and_is_charged_by_model() {
+    let provider = Provider::start(true);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let gate = Gate::start(&config(&provider, &ledger, MONTH), &KEY);
+    let input = json!({ "base_url": format!("http://{}", gate.data) });
+    let shown = json!([
+        "begun",
+        "refused_request",
+        "of_its_workload_alone",
+        "listed",
+        "result",
+        "removed",
+        "files"
+    ]);
+    assert_eq!(Sdk::Python.run("batches_anthropic", &input), shown);
+    eventually("it is charged", || used(&ledger).len() == 2);
+    let rows = used(&ledger);
+    for row in &rows {
+        let model = row["model_sent"].as_str().expect("a model");
+        let (prompt, completion) = provider.served(model);
+        let told = sums(std::slice::from_ref(row));
+        assert_eq!((told.0, told.1), (prompt, completion), "{row}");
+    }
+    stop(gate);
+}
+
+#[test]
+fn a_batch_that_nobody_fetches_is_charged_after_a_kill() {
+    let provider = Provider::start(false);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = config(&provider, &ledger, "");
+    let mut gate = Gate::start(&config, &KEY);
+    let begun = tricks::begin(&gate, "a", "m1", 3);
+    assert_eq!(begun.status, 200, "{}", begun.text());
+    let uncounted = usage(&ledger, &["batches"]);
+    let id = begun.json()["id"].as_str().expect("an id").to_owned();
+    assert!(uncounted.contains(&id), "{uncounted}");
+    assert_eq!(
+        gate.metric("tollgate_batches_uncounted", &[r#"workload="a""#]),
+        1.0
+    );
+    // A second is taken, a third is too many.
+    assert_eq!(tricks::begin(&gate, "a", "m1", 1).status, 200);
+    let third = tricks::begin(&gate, "a", "m1", 1);
+    assert_eq!(
+        (third.status, &*third.code()),
+        (429, "batches_uncounted"),
+        "{}",
+        third.text()
+    );
+    gate.signal(libc::SIGKILL);
+    gate.wait(testing::PATIENCE);
+    assert_eq!(used(&ledger), Vec::<Value>::new());
+    provider.finish();
+    let mut gate = Gate::start(&config, &KEY);
+    eventually("both are charged", || used(&ledger).len() == 2);
+    let rows = used(&ledger);
+    let (prompt, completion) = provider.served("m1");
+    assert_eq!((sums(&rows).0, sums(&rows).1), (prompt, completion));
+    gate.signal(libc::SIGKILL);
+    gate.wait(testing::PATIENCE);
+    let gate = Gate::start(&config, &KEY);
+    eventually("none is left", || {
+        usage(&ledger, &["batches"]) == "Every batch is counted.\n"
+    });
+    assert_eq!(used(&ledger), rows);
+    stop(gate);
+}
