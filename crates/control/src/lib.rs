@@ -51,7 +51,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Fault, Given};
 
-pub use live::{Choice, Condition, Gate, Id, Live, Report, Trial, Verdict, live, status};
+pub use live::{Choice, Condition, Gate, Id, Live, Report, Trial, Verdict, live, refusal, status};
 pub use load::{Beside, load};
 pub use lower::lower;
 pub use origins::Origins;

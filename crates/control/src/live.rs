@@ -25,7 +25,7 @@ use crate::mode::{Mode, Parts, Shut};
 use crate::object;
 use crate::{Input, Lowered};
 use reach::Entry;
-pub use status::{Gate, status};
+pub use status::{Gate, refusal, status};
 use verdict::Judged;
 pub use verdict::{Condition, Report, Verdict};
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::Args;
 use config::{Fault, Faults, Loaded, Sources};
 use control::{Choice, Id, Input, Live, Report, Trial};
-use kubernetes::{Cluster, Desired, Settings, View};
+use kubernetes::{Cluster, Desired, Event, Said, Settings, View};
 use tokio::sync::{Mutex as Turn, watch};
 
 use crate::world::World;
@@ -267,7 +267,15 @@ impl Clustered {
             } = verdict.id.clone();
             Desired {
                 of: [kind, namespace, name],
-                saying: Arc::new(move |object, now| control::status(&verdict, object, &gate, now)),
+                saying: Arc::new(move |object, now| {
+                    let status = control::status(&verdict, object, &gate, now)?;
+                    let event = control::refusal(&verdict, object, &gate);
+                    let event = event.map(|(reason, message)| Event {
+                        reason: reason.to_owned(),
+                        message,
+                    });
+                    Some(Said { status, event })
+                }),
             }
         });
         self.cluster.say(desired.collect());
