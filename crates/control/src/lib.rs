@@ -7,6 +7,7 @@
 
 mod access_log;
 mod api_keys;
+mod back;
 mod backend;
 mod backends;
 mod certificate;
@@ -51,6 +52,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Fault, Given};
 
+pub use back::{Manifests, manifests};
 pub use live::{Choice, Condition, Gate, Id, Live, Report, Trial, Verdict, live, refusal, status};
 pub use load::{Beside, load};
 pub use lower::lower;
