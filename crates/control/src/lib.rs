@@ -44,6 +44,7 @@ mod security;
 mod service;
 mod slices;
 mod target;
+mod tools;
 mod traffic;
 mod tree;
 mod trust;
@@ -110,6 +111,7 @@ fn file_of(kind: &str, namespace: &str, name: &str, key: &str) -> PathBuf {
     let folder = match kind {
         "Secret" => "secrets",
         "ConfigMap" => "config-maps",
+        "MCPRoute" => "mcp-routes",
         _ => "policies",
     };
     [folder, namespace, name, key].iter().collect()

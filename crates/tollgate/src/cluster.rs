@@ -18,6 +18,7 @@ use control::{Choice, Id, Input, Live, Report, Trial};
 use kubernetes::{Cluster, Desired, Event, Said, Settings, View};
 use tokio::sync::{Mutex as Turn, watch};
 
+use crate::mcp_servers::Sealed;
 use crate::world::World;
 
 /// What a `GatewayClass` says whose Gateways are ours.
@@ -219,7 +220,7 @@ impl Clustered {
             trial,
             running: self.running.get().map(String::as_str),
         };
-        Ok(control::live(&texts, &choice, sources))
+        Ok(control::live(&texts, &choice, &Sealed(sources)))
     }
 
     /// Whether the objects are to be loaded. What they name is asked for.

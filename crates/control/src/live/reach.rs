@@ -234,7 +234,7 @@ impl Reach {
         } = &entry.id;
         match kind.as_str() {
             "Gateway" | "GatewayClass" => false,
-            "AIGatewayRoute" | "HTTPRoute" => entry.parents.contains(&self.gateway),
+            "AIGatewayRoute" | "HTTPRoute" | "MCPRoute" => entry.parents.contains(&self.gateway),
             // They are watched because something of ours names them, and what allows is not for itself.
             "Secret" | "ConfigMap" | "ReferenceGrant" | "Service" | "EndpointSlice" | "Pod"
             | "Namespace" => true,
