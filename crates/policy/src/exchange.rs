@@ -265,7 +265,7 @@ impl Running<'_> {
             return self.uncounted();
         }
         if let Phase::Picking(last) = self.call.phase {
-            return self.unpicked(last, "it did not answer in time", env);
+            return self.unpicked(last, (placing::NO_ANSWER, "it did not answer in time"), env);
         }
         // The call does not run.
         if let Some(reservation) = self.call.reservation.take() {
