@@ -102,7 +102,7 @@ impl Shared {
         if self.is_away.swap(true, Ordering::SeqCst) {
             tracing::debug!(query, %fault, "the API server does not answer");
         } else {
-            tracing::warn!(query, %fault, "the API server does not answer: the gate goes on by what it knows");
+            tracing::warn!(query, %fault, "the API server does not answer: the gate keeps the objects that it knows");
         }
     }
 

@@ -109,7 +109,13 @@ impl Writer {
             let Key {
                 namespace, name, ..
             } = &object.key;
-            tracing::warn!(kind, namespace, name, why, "a status cannot be written");
+            tracing::warn!(
+                kind,
+                namespace,
+                name,
+                why,
+                "cannot write the status of an object"
+            );
         }
         false
     }

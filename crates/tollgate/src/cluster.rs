@@ -232,7 +232,7 @@ impl Clustered {
             return Look::Unknown;
         }
         if let Some(lacks) = lacks(&view) {
-            tracing::error!("objects are not taken: {lacks}");
+            tracing::error!("the objects are not applied: {lacks}");
             return Look::Unknown;
         }
         // A file that cannot be read has its fault when it is loaded.
