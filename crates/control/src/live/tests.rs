@@ -792,6 +792,7 @@ fn each_kind_has_the_status_that_its_api_says() {
     assert_eq!(none, None);
 }
 
+mod asked;
 mod gateway_api;
 mod listener_sets;
 mod pools;
