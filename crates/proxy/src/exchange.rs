@@ -24,6 +24,7 @@ use policy::operation::Operation;
 use policy::record::Closed;
 use policy::refusal::Refusal;
 use wire::head::RequestHead;
+use wire::meter::Meter;
 
 use self::active::ActiveExchange;
 use crate::client::Downstream;
@@ -108,7 +109,11 @@ pub(crate) async fn serve<D: Downstream>(
                 }
                 None => active.refuse_unread(Refusal::Bug("a tunnel of no response")),
             },
-            Verdict::ReadToEnd { .. } => {
+            Verdict::ReadToEnd { form, .. } => {
+                // Whichever way it came to that: of what was relayed a part may be read already.
+                if active.meter.is_unread() {
+                    active.meter = Meter::new(form);
+                }
                 deadline.clear();
                 client.abandon();
                 return relay::read_to_end(active, response);
