@@ -15,6 +15,7 @@ mod opening;
 mod realtime;
 mod relay;
 mod tunnel;
+mod unfinished;
 mod websocket;
 
 use std::rc::Rc;

@@ -24,10 +24,11 @@ use policy::exchange::Verdict;
 use policy::record::Closed;
 use wire::call::{ClientEvent, GoingOn, error_event};
 use wire::head::{Known, RequestHead};
-use wire::websocket::{self, Fault, Message, Reader};
+use wire::websocket::{self, Message};
 
 use self::framed::Framed;
 use super::active::ActiveExchange;
+use super::unfinished::Unfinished;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::worker::Worker;
@@ -69,7 +70,7 @@ pub(super) async fn serve(
     let mut session = Session {
         worker: Rc::clone(&worker),
         client,
-        reader: Reader::new(most),
+        reader: Unfinished::new(&worker, &bounds, most),
         waiting: VecDeque::new(),
         out: Vec::new(),
         pong: None,
@@ -78,11 +79,8 @@ pub(super) async fn serve(
         kept: 0,
         last: None,
         last_kept: 0,
-        begun: None,
         ends: now.after(LIFE),
         stall: bounds.write_stall,
-        idle: bounds.body_idle,
-        whole_within: bounds.body_time,
         leaves: None,
         is_gone: false,
     };
@@ -149,7 +147,7 @@ struct Last {
 struct Session<'c> {
     worker: Rc<Worker>,
     client: &'c mut dyn Downstream,
-    reader: Reader,
+    reader: Unfinished,
     /// Messages that came while a call ran.
     waiting: VecDeque<String>,
     /// Frames that have not left.
@@ -165,15 +163,10 @@ struct Session<'c> {
     last: Option<Last>,
     /// Bytes that are counted of that.
     last_kept: usize,
-    /// When the first bytes came of a message that has not ended.
-    begun: Option<Mono>,
     /// When its time is over.
     ends: Mono,
     /// A client that takes nothing for so long is gone.
     stall: Duration,
-    /// A message that has begun and of which nothing more comes for so long, or that takes so long in all, ends it.
-    idle: Duration,
-    whole_within: Duration,
     /// The code by which it ends, for what came while a call ran.
     leaves: Option<u16>,
     is_gone: bool,
@@ -258,8 +251,6 @@ impl Session<'_> {
         let worker = Rc::clone(&self.worker);
         let mut drained = pin!(worker.drained.notified());
         stalled.set(self.stall);
-        let mut unfinished = Deadline::new(&worker.clock.wheel);
-        let mut is_unfinished = false;
         let next = poll_fn(|cx| {
             loop {
                 match self.poll_sent(cx) {
@@ -278,7 +269,7 @@ impl Session<'_> {
                 if let Some(text) = self.waiting.pop_front() {
                     return Poll::Ready(Next::Message(text));
                 }
-                match self.message() {
+                match self.reader.message() {
                     Ok(Some(message)) => match self.hear(message) {
                         Some(next) => return Poll::Ready(next),
                         None => continue,
@@ -290,18 +281,11 @@ impl Session<'_> {
                     return Poll::Ready(Next::Over(Some(GOING_AWAY)));
                 }
                 match self.poll_read(cx) {
-                    Poll::Ready(Ok(())) => is_unfinished = false,
+                    Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(code)) => return Poll::Ready(Next::Over(code)),
                     Poll::Pending => {
-                        if let Some(begun) = self.begun {
-                            if !std::mem::replace(&mut is_unfinished, true) {
-                                let left = worker.clock.latest().since(begun);
-                                let left = self.whole_within.saturating_sub(left);
-                                unfinished.set(self.idle.min(left));
-                            }
-                            if unfinished.poll(cx).is_ready() {
-                                return Poll::Ready(Next::Over(Some(UNFINISHED)));
-                            }
+                        if self.reader.poll(cx).is_ready() {
+                            return Poll::Ready(Next::Over(Some(UNFINISHED)));
                         }
                         let over = || Next::Over(Some(GOING_AWAY));
                         return deadline.poll(cx).map(|()| over());
@@ -319,18 +303,6 @@ impl Session<'_> {
         self.worker.closed(Closed::WriteStall);
         self.is_gone = true;
         Next::Over(None)
-    }
-
-    /// The next message of what has come.
-    fn message(&mut self) -> Result<Option<Message>, Fault> {
-        let message = self.reader.message();
-        if self.reader.held() == 0 {
-            self.begun = None;
-        } else if matches!(message, Ok(Some(_))) {
-            // The next one has begun.
-            self.begun = Some(self.worker.clock.latest());
-        }
-        message
     }
 
     /// Takes a message; gives it on where it is one to be served.
@@ -365,7 +337,6 @@ impl Session<'_> {
             Poll::Pending => return Poll::Pending,
         };
         self.reader.push(&piece);
-        self.begun.get_or_insert_with(|| self.worker.clock.latest());
         match self.count() {
             true => Poll::Ready(Ok(())),
             false => Poll::Ready(Err(Some(NO_ROOM))),

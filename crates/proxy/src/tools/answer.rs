@@ -14,6 +14,7 @@ use super::call::{Call, Stop};
 use crate::client::{BodyLength, Downstream};
 use crate::cors::Cors;
 use crate::reply::{Patience, hints, part};
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// Answers with a message, and says the session that it opens.
 pub(super) async fn message<D: Downstream>(
@@ -153,6 +154,9 @@ fn begun_at<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
     call.facts.answered.get_or_insert(now);
 }
 
+/// Bytes that are given to a client at once: it keeps a copy of what it has not sent.
+const PIECE_BYTES: usize = 64 << 10;
+
 /// Sends part of an answer.
 pub(super) async fn sent<D: Downstream>(
     call: &mut Call,
@@ -161,20 +165,54 @@ pub(super) async fn sent<D: Downstream>(
     end: bool,
 ) -> Result<(), Stop> {
     let worker = Rc::clone(&call.worker);
+    let _waiting = Waiting::new(&call.view, body.len());
     let patience = Patience {
         worker: &worker,
         stall: call.view.snapshot().bounds.write_stall,
     };
-    match part(client, body, end, patience).await {
-        Ok(bytes) => {
-            call.facts.bytes_out += bytes;
-            Ok(())
-        }
-        Err(error) => {
-            if error.kind() == std::io::ErrorKind::TimedOut {
-                worker.closed(Closed::WriteStall);
+    let mut rest = body;
+    loop {
+        let (piece, after) = rest.split_at(rest.len().min(PIECE_BYTES));
+        let is_last = after.is_empty();
+        match part(client, piece, end && is_last, patience).await {
+            Ok(bytes) => call.facts.bytes_out += bytes,
+            Err(error) => {
+                if error.kind() == std::io::ErrorKind::TimedOut {
+                    worker.closed(Closed::WriteStall);
+                }
+                return Err(Stop::Gone);
             }
-            Err(Stop::Gone)
+        }
+        if is_last {
+            return Ok(());
+        }
+        rest = after;
+    }
+}
+
+/// A long answer counts among the answers that a worker holds until its client has it.
+pub(super) struct Waiting {
+    view: Rc<WorkerSnapshot>,
+    bytes: usize,
+}
+
+impl Waiting {
+    pub(super) fn new(view: &Rc<WorkerSnapshot>, bytes: usize) -> Self {
+        let bytes = if bytes > PIECE_BYTES { bytes } else { 0 };
+        if let Some((_, tools)) = Call::config(view).filter(|_| bytes > 0) {
+            tools.waits(bytes);
+        }
+        Self {
+            view: Rc::clone(view),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some((_, tools)) = Call::config(&self.view).filter(|_| self.bytes > 0) {
+            tools.waits_no_more(self.bytes);
         }
     }
 }

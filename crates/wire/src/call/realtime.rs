@@ -255,6 +255,7 @@ static TOLD: Interests = Interests::new(&[
     ),
     Interest::new("response.status", Want::Raw(NUMBER_BYTES), Repeat::LastWins),
     Interest::new("response_id", Want::Raw(ID_BYTES), Repeat::LastWins),
+    Interest::new("item_id", Want::Raw(ID_BYTES), Repeat::LastWins),
 ]);
 
 static OF_DURATION: Interests = Interests::new(&[Interest::new(
@@ -287,8 +288,20 @@ pub enum RealtimeTold {
         /// It came to a good end.
         is_good: bool,
     },
+    /// A piece of what was said is written down.
+    Transcribing {
+        /// The item of what was said.
+        item: Box<str>,
+    },
+    /// What was said could not be written down.
+    NotTranscribed {
+        /// The item of it.
+        item: Box<str>,
+    },
     /// What was said is written down.
     Transcribed {
+        /// The item of it.
+        item: Option<Box<str>>,
         /// What that used.
         usage: Box<Reading>,
         /// How many seconds of sound it is billed by, where it is not billed by tokens.
@@ -342,9 +355,16 @@ impl RealtimeTold {
             "conversation.item.input_audio_transcription.completed" => {
                 let raw = found.member(4).map(|usage| found.raw(usage));
                 Self::Transcribed {
+                    item: text_at(13),
                     usage: usage_at(4),
                     seconds: raw.and_then(seconds),
                 }
+            }
+            "conversation.item.input_audio_transcription.delta" => {
+                Self::Transcribing { item: text_at(13)? }
+            }
+            "conversation.item.input_audio_transcription.failed" => {
+                Self::NotTranscribed { item: text_at(13)? }
             }
             "session.created"
             | "session.updated"

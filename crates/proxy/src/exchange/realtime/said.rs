@@ -23,8 +23,9 @@ pub(super) struct Said {
     pub(super) model: Option<Box<str>>,
     /// The same, as the server does.
     pub(super) told: Option<Box<str>>,
-    /// The model that writes down what is said, as the client names it, or else the server.
-    transcription: Option<Box<str>>,
+    transcription: Transcription,
+    /// Bytes of sound since something was written down, in Base64.
+    pub(super) sound: u64,
     /// What a client's words say of the length of each answer.
     pub(super) cap: Option<Cap>,
     pub(super) context: SaidSoFar,
@@ -36,11 +37,19 @@ impl Said {
         Self {
             model,
             told: None,
-            transcription: None,
+            transcription: Transcription::default(),
+            sound: 0,
             cap: None,
             context: SaidSoFar::default(),
             ids: 0,
         }
+    }
+
+    /// The model of what is written down.
+    pub(super) fn writes(&self) -> Option<Box<str>> {
+        let of = &self.transcription;
+        let model = of.current.as_ref().or(of.named.as_ref());
+        model.or(self.model.as_ref()).cloned()
     }
 
     /// A name for an event of the gate's own.
@@ -48,6 +57,43 @@ impl Said {
         self.ids += 1;
         format!("event_tollgate_{}", self.ids).into()
     }
+}
+
+/// The model that writes down what is said.
+#[derive(Default)]
+struct Transcription {
+    /// As its client named it last: it may be refused.
+    named: Option<Box<str>>,
+    /// The name by which the server told of it last.
+    told: Option<Box<str>>,
+    /// The one in use, by that.
+    current: Option<Box<str>>,
+}
+
+impl Transcription {
+    /// The server tells which one it uses, where it uses any; `is_known` says whether a model is served here by its name.
+    fn told(&mut self, told: Option<Box<str>>, is_known: impl Fn(&str) -> bool) {
+        if told.is_some() && told == self.told {
+            return;
+        }
+        let named = self.named.clone();
+        self.current = match (&told, named) {
+            (Some(told), Some(named)) if is_named(told, &named) => Some(named),
+            (Some(told), _) if is_known(told) => Some(told.clone()),
+            // By a name that means something there alone.
+            (Some(told), named) => named.or_else(|| Some(told.clone())),
+            (None, _) => None,
+        };
+        self.told = told;
+    }
+}
+
+/// Whether a server's name of a model is the client's, or that with its date.
+fn is_named(told: &str, named: &str) -> bool {
+    let rest = told.strip_prefix(named);
+    rest.is_some_and(|rest| {
+        rest.is_empty() || (rest.starts_with("-2") && !rest.contains(char::is_alphabetic))
+    })
 }
 
 /// Why a client's event is refused.
@@ -110,8 +156,9 @@ impl<'s, D: Downstream> Session<'s, D> {
         let Some(model) = &asked.model else {
             return Ok(None);
         };
-        if &*asked.name == "response.create" && self.said.model.as_ref() != Some(model) {
-            let says = "an answer is of the model of its session";
+        // A server keeps to the model of the address, whatever it is told.
+        if self.said.model.as_ref() != Some(model) {
+            let says = "a session, and each answer on it, keeps to the model of its address: open a session of its own for another one";
             return Err(Refusal::RealtimeEvent { says: says.into() });
         }
         self.name_here(s, model)
@@ -179,11 +226,8 @@ impl<'s, D: Downstream> Session<'s, D> {
     fn note(&mut self, asked: &RealtimeAsked, text: &[u8]) {
         match &*asked.name {
             "session.update" | "transcription_session.update" => {
-                if let Some(model) = &asked.model {
-                    self.said.model = Some(model.clone());
-                }
                 if let Some(model) = &asked.transcription {
-                    self.said.transcription = Some(model.clone());
+                    self.said.transcription.named = Some(model.clone());
                 }
                 self.said.cap = asked.cap.or(self.said.cap);
                 self.add(text.len(), false);
@@ -202,6 +246,9 @@ impl<'s, D: Downstream> Session<'s, D> {
             false => &mut context.text_bytes,
         };
         *of_kind = of_kind.saturating_add(bytes as u64);
+        if is_of_media {
+            self.said.sound = self.said.sound.saturating_add(bytes as u64);
+        }
     }
 
     /// A server's event, which passes as it came.
@@ -212,7 +259,16 @@ impl<'s, D: Downstream> Session<'s, D> {
                 self.piece(&id, text.len(), is_audio);
             }
             Some(RealtimeTold::Ended { id, usage, is_good }) => self.ended(&id, usage, is_good),
-            Some(RealtimeTold::Transcribed { usage, seconds }) => {
+            Some(RealtimeTold::Transcribing { item }) => self.transcribing(item, text.len()),
+            Some(RealtimeTold::NotTranscribed { item }) => self.transcribed_item(&item),
+            Some(RealtimeTold::Transcribed {
+                item,
+                usage,
+                seconds,
+            }) => {
+                if let Some(item) = item {
+                    self.transcribed_item(&item);
+                }
                 self.transcribed(usage, seconds, text.len());
             }
             Some(RealtimeTold::Session {
@@ -220,10 +276,7 @@ impl<'s, D: Downstream> Session<'s, D> {
                 transcription,
             }) => {
                 self.said.told = model.or(self.said.told.take());
-                // Under another name than its client's it is the same one.
-                if self.said.transcription.is_none() || transcription.is_none() {
-                    self.said.transcription = transcription;
-                }
+                self.transcription_told(transcription);
             }
             Some(RealtimeTold::Refused { event: Some(event) }) => {
                 let mut asked = self.asked.iter();
@@ -238,6 +291,14 @@ impl<'s, D: Downstream> Session<'s, D> {
         websocket::text(text, &mut self.to_client);
     }
 
+    /// The server tells what writes down what is said.
+    fn transcription_told(&mut self, told: Option<Box<str>>) {
+        let mut of = std::mem::take(&mut self.said.transcription);
+        let view = self.worker.view();
+        of.told(told, |model| self.name_here(view.snapshot(), model).is_ok());
+        self.said.transcription = of;
+    }
+
     /// An answer begins: the first that was asked for, or one of the server's own.
     fn begun(&mut self, id: Box<str>) {
         match self.asked.pop_front() {
@@ -247,9 +308,10 @@ impl<'s, D: Downstream> Session<'s, D> {
     }
 
     fn make(&mut self, id: Box<str>, wanted: Wanted, over: Option<Over>) {
-        let admitting = self.judge(wanted);
+        let admitting = self.judge(wanted.clone());
         self.made.push(Made {
             id,
+            wanted,
             admitting,
             pieces: Vec::new(),
             over,
@@ -304,10 +366,16 @@ impl<'s, D: Downstream> Session<'s, D> {
             (Some(seconds), _) => Over::Seconds(seconds),
             (None, _) => Over::Done(usage, true),
         };
+        let context = SaidSoFar {
+            audio_bytes: std::mem::take(&mut self.said.sound),
+            ..SaidSoFar::default()
+        };
         let wanted = Wanted {
-            model: self.said.transcription.clone().or(self.said.model.clone()),
+            model: self.said.writes(),
+            told: None,
+            context,
+            cap: None,
             is_over: true,
-            ..self.wanted(None)
         };
         self.make("".into(), wanted, Some(over));
         if let Some(made) = self.made.last_mut() {

@@ -222,6 +222,7 @@ fn a_servers_other_events_tell_of_beginnings_transcriptions_sessions_and_refusal
     let RealtimeTold::Transcribed {
         usage,
         seconds: None,
+        item: None,
     } = tokens
     else {
         panic!("{tokens:?}");
