@@ -67,10 +67,12 @@ pub enum NoEvent {
     Unread,
     /// A model's name is none.
     Model,
+    /// A cap is no whole number as it is usually written.
+    Cap,
 }
 
-/// The most output that an event allows its answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The most output that an event allows its answers. Of several the greatest counts: servers differ in which one they take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cap {
     /// So many tokens.
     Tokens(u64),
@@ -115,7 +117,11 @@ impl RealtimeAsked {
             return Err(NoEvent::Unread);
         }
         let id = said(1).filter(|id| id.kind == Kind::String);
-        let cap = [6, 7, 10].into_iter().find_map(|at| cap(found, said(at)?));
+        let mut caps = [None; 3];
+        for (cap, at) in caps.iter_mut().zip([6, 7, 10]) {
+            *cap = said(at).map(|member| cap_of(found, member)).transpose()?;
+        }
+        let cap = caps.into_iter().flatten().max();
         Ok(Self {
             name: name.ok_or(NoEvent::Unread)?.into(),
             id: id.and_then(|id| found.text(id)).map(|id| id.into()),
@@ -225,11 +231,15 @@ fn inner(
     Ok(value.map(<[u8]>::to_vec))
 }
 
-fn cap(found: &Found, member: &Member) -> Option<Cap> {
+fn cap_of(found: &Found, member: &Member) -> Result<Cap, NoEvent> {
     match member.kind {
-        Kind::Number => number(found, member).map(Cap::Tokens),
-        Kind::String => Some(Cap::Open),
-        _ => None,
+        Kind::Number => {
+            let text = std::str::from_utf8(found.raw(member)).ok();
+            let whole = text.and_then(|text| text.parse().ok());
+            whole.map(Cap::Tokens).ok_or(NoEvent::Cap)
+        }
+        Kind::String => Ok(Cap::Open),
+        _ => Err(NoEvent::Cap),
     }
 }
 
@@ -256,6 +266,16 @@ static TOLD: Interests = Interests::new(&[
     Interest::new("response.status", Want::Raw(NUMBER_BYTES), Repeat::LastWins),
     Interest::new("response_id", Want::Raw(ID_BYTES), Repeat::LastWins),
     Interest::new("item_id", Want::Raw(ID_BYTES), Repeat::LastWins),
+    Interest::new(
+        "session.max_output_tokens",
+        Want::Raw(NUMBER_BYTES),
+        Repeat::LastWins,
+    ),
+    Interest::new(
+        "session.max_response_output_tokens",
+        Want::Raw(NUMBER_BYTES),
+        Repeat::LastWins,
+    ),
 ]);
 
 static OF_DURATION: Interests = Interests::new(&[Interest::new(
@@ -313,6 +333,8 @@ pub enum RealtimeTold {
         model: Option<Box<str>>,
         /// The model that writes down what is said, where one does.
         transcription: Option<Box<str>>,
+        /// The most output of each answer, where it is said.
+        cap: Option<Cap>,
     },
     /// An event of the client's is refused.
     Refused {
@@ -374,6 +396,10 @@ impl RealtimeTold {
                 transcription: transcription(text, found.member(9), found.member(10))
                     .ok()
                     .flatten(),
+                cap: [14, 15]
+                    .into_iter()
+                    .filter_map(|at| cap_of(found, found.member(at)?).ok())
+                    .max(),
             },
             "error" => Self::Refused { event: text_at(6) },
             other => match (other.strip_prefix("response."), text_at(12)) {

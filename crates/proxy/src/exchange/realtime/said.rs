@@ -26,7 +26,7 @@ pub(super) struct Said {
     transcription: Transcription,
     /// Bytes of sound since something was written down, in Base64.
     pub(super) sound: u64,
-    /// What a client's words say of the length of each answer.
+    /// What the server says of the length of each answer: what its client asks for it may refuse.
     pub(super) cap: Option<Cap>,
     pub(super) context: SaidSoFar,
     ids: u64,
@@ -103,6 +103,9 @@ fn no_event(why: NoEvent) -> Refusal {
             "a message has to be an event: an object with one `type`, and no member twice that this gateway reads"
         }
         NoEvent::Model => "a member `model` is no name of a model",
+        NoEvent::Cap => {
+            "a cap of output is a whole number without a point or an exponent, or `inf`"
+        }
     };
     Refusal::RealtimeEvent { says: says.into() }
 }
@@ -156,12 +159,13 @@ impl<'s, D: Downstream> Session<'s, D> {
         let Some(model) = &asked.model else {
             return Ok(None);
         };
+        let name = self.name_here(s, model)?;
         // A server keeps to the model of the address, whatever it is told.
         if self.said.model.as_ref() != Some(model) {
             let says = "a session, and each answer on it, keeps to the model of its address: open a session of its own for another one";
             return Err(Refusal::RealtimeEvent { says: says.into() });
         }
-        self.name_here(s, model)
+        Ok(name)
     }
 
     /// Whether others use the account that the session uses.
@@ -229,7 +233,6 @@ impl<'s, D: Downstream> Session<'s, D> {
                 if let Some(model) = &asked.transcription {
                     self.said.transcription.named = Some(model.clone());
                 }
-                self.said.cap = asked.cap.or(self.said.cap);
                 self.add(text.len(), false);
             }
             "conversation.item.create" => self.add(text.len(), has_media(text)),
@@ -274,7 +277,9 @@ impl<'s, D: Downstream> Session<'s, D> {
             Some(RealtimeTold::Session {
                 model,
                 transcription,
+                cap,
             }) => {
+                self.said.cap = cap.or(self.said.cap);
                 self.said.told = model.or(self.said.told.take());
                 self.transcription_told(transcription);
             }

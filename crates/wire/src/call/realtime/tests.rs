@@ -7,6 +7,27 @@ fn asked(text: &str) -> RealtimeAsked {
 }
 
 #[test]
+fn a_cap_is_a_plain_number_and_of_two_names_the_greater_one() {
+    let of = |text: &str| RealtimeAsked::read(text.as_bytes()).map(|asked| asked.cap);
+    let both = r#"{"type":"session.update","session":{"max_output_tokens":1,"max_response_output_tokens":5000}}"#;
+    assert_eq!(of(both), Ok(Some(Cap::Tokens(5000))));
+    let open = r#"{"type":"session.update","session":{"max_output_tokens":"inf","max_response_output_tokens":7}}"#;
+    assert_eq!(of(open), Ok(Some(Cap::Open)));
+    for odd in ["5.000e3", "5000e0", "5.0", "-1", "[5]"] {
+        let text =
+            format!(r#"{{"type":"response.create","response":{{"max_output_tokens":{odd}}}}}"#);
+        assert_eq!(of(&text), Err(NoEvent::Cap), "{odd}");
+    }
+    let told = RealtimeTold::read(
+        br#"{"type":"session.updated","session":{"model":"m","max_output_tokens":400}}"#,
+    );
+    let Some(RealtimeTold::Session { cap, .. }) = told else {
+        panic!("{told:?}");
+    };
+    assert_eq!(cap, Some(Cap::Tokens(400)));
+}
+
+#[test]
 fn a_clients_event_says_its_models_its_cap_and_its_id() {
     let update = asked(
         r#"{"type":"session.update","event_id":"e1","session":{"type":"realtime","model":"gpt-realtime","max_output_tokens":"inf","audio":{"input":{"transcription":{"model":"gpt-4o-transcribe"},"turn_detection":{"type":"server_vad"}}}}}"#,
@@ -192,7 +213,8 @@ fn a_servers_other_events_tell_of_beginnings_transcriptions_sessions_and_refusal
         ),
         RealtimeTold::Session {
             model: Some("m".into()),
-            transcription: Some("t".into())
+            transcription: Some("t".into()),
+            cap: None,
         }
     );
     assert_eq!(
