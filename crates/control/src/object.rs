@@ -70,12 +70,7 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
         &[],
         Is::Refused("datagrams are not served"),
     ),
-    (
-        GATEWAY_API,
-        "ListenerSet",
-        &[],
-        Is::Refused("write the listener in the Gateway"),
-    ),
+    (GATEWAY_API, "ListenerSet", &["v1"], Is::Read),
     (AI, "AIGatewayRoute", &["v1beta1", "v1alpha1"], Is::Read),
     (AI, "AIServiceBackend", &["v1beta1", "v1alpha1"], Is::Read),
     (

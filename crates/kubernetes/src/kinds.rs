@@ -45,6 +45,7 @@ pub(crate) const WATCHED: &[Kind] = &[
         )
     },
     kind("Gateway", GATEWAY_API, &["v1", "v1beta1"], "gateways"),
+    kind("ListenerSet", GATEWAY_API, &["v1"], "listenersets"),
     kind("HTTPRoute", GATEWAY_API, &["v1", "v1beta1"], "httproutes"),
     kind(
         "ReferenceGrant",

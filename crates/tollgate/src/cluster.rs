@@ -257,6 +257,8 @@ impl Clustered {
             gateway: report.gateway.clone(),
             controller: self.controller.clone(),
             addresses: self.addresses.clone(),
+            sets: report.sets.clone(),
+            other_sets: report.other_sets.clone(),
         });
         let desired = report.verdicts.iter().map(|verdict| {
             let (verdict, gate) = (verdict.clone(), Arc::clone(&gate));

@@ -670,6 +670,7 @@ fn verdict(kind: &str, conditions: Vec<Condition>) -> Verdict {
             takes_routes: true,
             conditions: Vec::new(),
         }],
+        sets: 0,
     }
 }
 
@@ -690,7 +691,7 @@ fn gate() -> Gate {
             name: "door".to_owned(),
         }),
         controller: "tollgate/gateway".to_owned(),
-        addresses: Vec::new(),
+        ..Gate::default()
     }
 }
 
@@ -792,6 +793,7 @@ fn each_kind_has_the_status_that_its_api_says() {
 }
 
 mod gateway_api;
+mod listener_sets;
 mod pools;
 
 #[test]

@@ -15,7 +15,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- /* What the gate reads of the kinds that have a namespace. */ -}}
 {{- define "tollgate.reads" -}}
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways, httproutes, referencegrants, backendtlspolicies]
+  resources: [gateways, listenersets, httproutes, referencegrants, backendtlspolicies]
   verbs: [get, list, watch]
 - apiGroups: [aigateway.envoyproxy.io]
   resources: [aigatewayroutes, aiservicebackends, backendsecuritypolicies, gatewayconfigs, quotapolicies]
@@ -33,7 +33,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   resources: [endpointslices]
   verbs: [get, list, watch]
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways/status, httproutes/status, backendtlspolicies/status]
+  resources: [gateways/status, listenersets/status, httproutes/status, backendtlspolicies/status]
   verbs: [patch]
 - apiGroups: [aigateway.envoyproxy.io]
   resources: [aigatewayroutes/status, aiservicebackends/status, backendsecuritypolicies/status, gatewayconfigs/status, quotapolicies/status]
