@@ -23,8 +23,8 @@ fn the_openai_sdk_speaks_realtime_and_each_answer_is_admitted_and_billed() {
          scribe: {{ input: 2.5, audio_input: 6, output: 10, per: 1M }}\n\
          routes:\n  - {{ workload: [open, page], match: {{ model: [gpt-realtime, scribe] }}, backend: rt }}\n  \
          - {{ workload: open, match: {{ model: elsewhere }}, backend: other }}\n  \
-         - {{ workload: tight, match: {{ model: gpt-realtime }}, backend: rt, limits: [ {{ requests: 2, per: 1h }} ] }}\n\
-  - {{ workload: spent, match: {{ model: [gpt-realtime, scribe] }}, backend: rt }}\n\
+         - {{ workload: tight, match: {{ model: gpt-realtime }}, backend: rt, limits: [ {{ requests: 2, per: 1h }} ] }}\n  \
+         - {{ workload: spent, match: {{ model: [gpt-realtime, scribe] }}, backend: rt }}\n\
          budgets: {{ little: {{ workload: spent, tokens: 20, per: month }} }}\n\
          ledger: {{ path: {} }}\n",
         ledger.display()
