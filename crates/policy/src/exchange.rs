@@ -270,7 +270,9 @@ impl Running<'_> {
                 self.attempt_failed(Failure::Credential.into(), env)
             }
             Phase::Counting => self.uncounted(),
-            Phase::Picking(last) => self.unpicked(last, "it did not answer in time", env),
+            Phase::Picking(last) => {
+                self.unpicked(last, (placing::NO_ANSWER, "it did not answer in time"), env)
+            }
             // A head came, and the first bytes that would say what it is a head of did not.
             Phase::Trying => self.attempt_failed(Failure::FirstByteTimeout.into(), env),
             Phase::Answered => self.refuse(OUT_OF_ORDER),
