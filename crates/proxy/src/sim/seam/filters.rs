@@ -36,7 +36,7 @@ impl Filter for ToMessages {
             return Err(Unfit::new("messages[0].image_url"));
         }
         let body = text.replacen('{', r#"{"max_tokens":64,"#, 1);
-        request.path = Some("/messages".to_owned());
+        request.path = Some("/messages".into());
         request.body = vec![Bytes::from(body)];
         Ok(Some(Box::new(*self)))
     }
@@ -291,14 +291,11 @@ impl Filter for ToFrames {
         _: Operation,
         request: &mut Request,
     ) -> Result<Option<Box<dyn Answering>>, Unfit> {
-        request.path = Some("/model/m/stream".to_owned());
+        request.path = Some("/model/m/stream".into());
         request.query = Some("frames=1".to_owned());
         request.headers = vec![
-            (
-                "content-type".into(),
-                (*b"application/vnd.acme.call").into(),
-            ),
-            ("x-acme-version".into(), (*b"3").into()),
+            ("content-type".into(), b"application/vnd.acme.call".into()),
+            ("x-acme-version".into(), b"3".into()),
         ];
         request.body = vec![Bytes::from_static(b"call")];
         Ok(Some(Box::new(*self)))
