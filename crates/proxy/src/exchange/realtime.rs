@@ -2,7 +2,8 @@
 //!
 //! Invariant: every message is read whole before it passes. A client's `response.create` passes once it is admitted, and is refused by an
 //! event where it is not; an answer that the server makes by itself is admitted when it begins, and ends the session where it is not.
-//! What is kept of either side has a bound.
+//! What is kept of either side has a bound. A long message of a client's is looked through beside the worker, and what its client says
+//! behind it waits.
 //! Not here: who may open a session, and the request for it (`policy::exchange`), one answer (`answer`), frames (`wire::websocket`).
 
 mod answer;
@@ -27,10 +28,11 @@ use wire::usage::Reading;
 use wire::websocket::{self, Message, Reader};
 
 use self::answer::{Answer, Opening, Wanted};
+use self::said::Heard;
 use super::active::ActiveExchange;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
-use crate::stint::Stint;
+use crate::stint::{STINT_BYTES, Stint};
 use crate::upstream::{Body, Chunk, Response};
 use crate::worker::Worker;
 
@@ -107,6 +109,7 @@ pub(super) async fn run<D: Downstream>(
         to_service: Bytes::new(),
         kept: 0,
         said: said::Said::new(model),
+        looking: None,
         admitting: None,
         asked: VecDeque::new(),
         made: Vec::new(),
@@ -179,6 +182,12 @@ fn handshake(
 
 type Admitting<'s> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + 's>>;
 
+/// A long message of a client's, while it is looked through beside the worker.
+struct Looking<'s> {
+    bytes: usize,
+    heard: Pin<Box<dyn Future<Output = Option<Heard>> + 's>>,
+}
+
 /// An answer that its client asked for, while it is judged.
 struct Create<'s> {
     admitting: Admitting<'s>,
@@ -224,6 +233,7 @@ struct Session<'s, D> {
     /// Bytes that are counted as kept.
     kept: usize,
     said: said::Said,
+    looking: Option<Looking<'s>>,
     admitting: Option<Create<'s>>,
     asked: VecDeque<AskedFor>,
     made: Vec<Made<'s>>,
@@ -274,7 +284,8 @@ impl<D: Downstream> Session<'_, D> {
 
     /// Whether no answer is asked for or made.
     fn is_still(&self) -> bool {
-        self.admitting.is_none()
+        self.looking.is_none()
+            && self.admitting.is_none()
             && self.asked.is_empty()
             && self.made.is_empty()
             && self.answers.is_empty()
@@ -283,7 +294,8 @@ impl<D: Downstream> Session<'_, D> {
     /// Counts what is kept; false where there is no room for it.
     fn count(&mut self) -> bool {
         let pending = self.admitting.as_ref().map_or(0, |of| of.event.len());
-        let held = self.from_client.held() + self.from_service.held() + pending;
+        let looked_at = self.looking.as_ref().map_or(0, |of| of.bytes);
+        let held = self.from_client.held() + self.from_service.held() + pending + looked_at;
         let now = held + self.to_client.len() + self.to_service.len();
         let bound = self.worker.view().snapshot().bounds.bodies_bytes;
         if now <= self.kept {
@@ -365,8 +377,19 @@ impl<D: Downstream> Session<'_, D> {
                 Poll::Pending => moved = self.to_service.len() < before,
             }
         }
-        // In order: while an answer is judged, what its client says behind it waits.
-        while self.admitting.is_none()
+        if let Some(looking) = &mut self.looking
+            && let Poll::Ready(heard) = looking.heard.as_mut().poll(cx)
+        {
+            moved = true;
+            self.looking = None;
+            match heard {
+                Some(heard) => self.client_said(&heard),
+                None => return Poll::Ready(Err(End::Closed(BROKEN))),
+            }
+        }
+        // In order: while a message is looked through or an answer is judged, what its client says behind it waits.
+        while self.looking.is_none()
+            && self.admitting.is_none()
             && self.to_service.len() < WAITING_BYTES
             && self.to_client.len() < WAITING_BYTES
         {
@@ -398,10 +421,22 @@ impl<D: Downstream> Session<'_, D> {
         }
     }
 
+    /// Looks through a message, beside the worker where it is long.
+    fn look(&mut self, text: String) {
+        let bytes = text.len();
+        let shares_account = self.shares_account();
+        if bytes <= STINT_BYTES {
+            return self.client_said(&Heard::of(text, shares_account));
+        }
+        let places = &self.worker.beside;
+        let heard = Box::pin(places.run(move || Heard::of(text, shares_account)));
+        self.looking = Some(Looking { bytes, heard });
+    }
+
     fn hear_client(&mut self, message: Message) -> Option<End> {
         match message {
             Message::Text(text) => {
-                self.client_said(text.as_bytes());
+                self.look(text);
                 None
             }
             Message::Ping(payload) => {
