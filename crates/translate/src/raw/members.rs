@@ -61,15 +61,6 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The next member, which has this name and a text without escapes.
-    #[inline(always)]
-    pub(crate) fn next_text(&mut self, name: &str) -> Option<&'a str> {
-        match self.name()? == name {
-            true => self.plain_text(),
-            false => None,
-        }
-    }
-
     /// The small number that starts here.
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u32> {

@@ -135,6 +135,15 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
+    /// Goes past what is written just so, where it stands here: members of a known form, which open and close nothing. `None` says nothing,
+    /// and leaves the reader where it is.
+    #[inline(always)]
+    pub fn past(&mut self, written: &str) -> Option<()> {
+        let stands = self.text.get(self.at..)?.starts_with(written.as_bytes());
+        self.at += if stands { written.len() } else { 0 };
+        stands.then_some(())
+    }
+
     /// Where the string is that starts here and has no escapes.
     #[inline(always)]
     fn plain(&mut self) -> Option<Range<usize>> {

@@ -67,25 +67,29 @@ pub(super) enum Of {
     Arguments,
 }
 
-/// An event that is a piece, with its members in the order in which the API writes them.
+/// How a piece says what it is more of, to its text.
+const PIECES: [(Of, &str); 4] = [
+    (Of::Text, r#""type":"text_delta","text":"#),
+    (
+        Of::Arguments,
+        r#""type":"input_json_delta","partial_json":"#,
+    ),
+    (Of::Thinking, r#""type":"thinking_delta","thinking":"#),
+    (Of::Signature, r#""type":"signature_delta","signature":"#),
+];
+
+/// An event that is a piece, written as the API writes it.
 pub(super) fn piece(json: &str) -> Option<Piece<'_>> {
     Members::of(json).whole(|members| {
         members.reader.open()?;
-        let kind = members.next_text("type")?;
-        (kind == "content_block_delta" && members.reader.more()?).then_some(())?;
-        (members.name()? == "index").then_some(())?;
+        members
+            .reader
+            .past(r#""type":"content_block_delta","index":"#)?;
         let nth = members.number()?;
-        (members.reader.more()? && members.name()? == "delta").then_some(())?;
+        members.reader.past(r#","delta":"#)?;
         members.reader.open()?;
-        members.next_text("type")?;
-        members.reader.more()?.then_some(())?;
-        let of = match members.name()? {
-            "text" => Of::Text,
-            "thinking" => Of::Thinking,
-            "signature" => Of::Signature,
-            "partial_json" => Of::Arguments,
-            _ => return None,
-        };
+        let mut pieces = PIECES.into_iter();
+        let (of, _) = pieces.find(|(_, written)| members.reader.past(written).is_some())?;
         let text = members.text()??;
         let has_more = members.reader.more()? || members.reader.more()?;
         (!has_more).then_some(Piece { nth, of, text })
@@ -200,6 +204,7 @@ mod tests {
                 r#"{"type":"content_block_delta","index":3,"delta":{"type":"thinking_delta","thinking":"a \"b\"\n"}}"#,
                 r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":198}}"#,
                 r#"{"type":"message_stop"}"#,
+                r#"{ "type": "message_stop" , "usage": {"input_tokens": 3, "output_tokens": null } }"#,
                 r#"{"id":"msg_1","type":"message","model":"m","content":[{"type":"text","text":"Hi"},{"type":"text","text":null,"citations":[]}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":2,"cache_creation":{"ephemeral_1h_input_tokens":1}},"more":{"a":[1]}}"#,
                 r#"{"usage":{"input_tokens":12345678901,"cache_read_input_tokens":null,"cache_creation":null,"service_tier":"standard","output_tokens":0}}"#,
             ],

@@ -115,6 +115,7 @@ mod tests {
             &[
                 r#"{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}],"usage":null}"#,
                 r#"{"choices":[{"index":0,"delta":{"role":"assistant","reasoning_content":"a\u00e9","tool_calls":null},"stop_reason":null}]}"#,
+                r#"{ "id": "c", "choices": [ {"index": 0, "message": {"content": "a"} } ] , "usage": null }"#,
                 r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":1}}}"#,
                 r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Hi","refusal":null,"annotations":[]},"finish_reason":"stop"}],"usage":{"prompt_tokens":7}}"#,
                 r#"{"choices":[],"usage":{"prompt_tokens":12345678901,"completion_tokens":null,"total_tokens":9,"prompt_tokens_details":null,"completion_tokens_details":{"reasoning_tokens":2}}}"#,

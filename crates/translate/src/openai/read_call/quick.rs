@@ -28,17 +28,20 @@ fn one<'a>(members: &mut Members<'a>, nth: usize, left: &Left) -> Option<Message
     message(nth, members.object()?, left).ok()
 }
 
+/// How SDKs write a message's role, to its text.
+const ROLES: [(Role, &str); 4] = [
+    (Role::User, r#""role":"user","content":"#),
+    (Role::Assistant, r#""role":"assistant","content":"#),
+    (Role::System, r#""role":"system","content":"#),
+    (Role::System, r#""role":"developer","content":"#),
+];
+
 /// Of a message that is both of these, and nothing else.
 fn role_and_text<'a>(members: &mut Members<'a>) -> Option<(Role, &'a str)> {
     members.reader.open()?;
-    let role = match members.next_text("role")? {
-        "system" | "developer" => Role::System,
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        _ => return None,
-    };
-    members.reader.more()?.then_some(())?;
-    let text = members.next_text("content")?;
+    let mut roles = ROLES.into_iter();
+    let (role, _) = roles.find(|(_, written)| members.reader.past(written).is_some())?;
+    let text = members.plain_text()?;
     let has_more = members.reader.more()?;
     (!has_more).then_some((role, text))
 }
@@ -78,6 +81,7 @@ mod tests {
                 r#"{"messages":[{"content":"a","role":"user"},{"role":"assistant","content":"x","name":"x"},{"role":"user","content":"\n"}]}"#,
                 r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"a":1}}],"more":1},{"role":"developer","content":""}]}"#,
                 r#"{"messages":[],"tools":[{"messages":[1]}]}"#,
+                r#"{ "model": "m", "messages": [ { "role": "user" , "content": "a" } , {"role": "system", "content": "b"} ] }"#,
                 r#"{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"c"}]}"#,
             ],
             &[
