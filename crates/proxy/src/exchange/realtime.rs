@@ -2,7 +2,8 @@
 //!
 //! Invariant: every message is read whole before it passes. A client's `response.create` passes once it is admitted, and is refused by an
 //! event where it is not; an answer that the server makes by itself is admitted when it begins, and ends the session where it is not.
-//! What is kept of either side has a bound.
+//! What is kept of either side has a bound. A long message of a client's is looked through beside the worker, and what its client says
+//! behind it waits.
 //! Not here: who may open a session, and the request for it (`policy::exchange`), how it opens (`handshake`), how messages come and go
 //! (`messages`), what they say (`said`), one answer (`answer`), frames (`wire::websocket`).
 
@@ -31,6 +32,7 @@ use wire::websocket::{self, Reader};
 use self::answer::{Answer, Opening, Wanted};
 use self::handshake::{handshake, opening};
 use self::messages::ToService;
+use self::said::Heard;
 use super::active::ActiveExchange;
 use super::unfinished::Unfinished;
 use crate::client::Downstream;
@@ -110,6 +112,7 @@ pub(super) async fn run<D: Downstream>(
         to_service: ToService::default(),
         kept: 0,
         said: said::Said::new(model),
+        looking: None,
         admitting: None,
         asked: VecDeque::new(),
         made: Vec::new(),
@@ -138,6 +141,12 @@ pub(super) async fn run<D: Downstream>(
 }
 
 type Admitting<'s> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + 's>>;
+
+/// A long message of a client's, while it is looked through beside the worker.
+struct Looking<'s> {
+    bytes: usize,
+    heard: Pin<Box<dyn Future<Output = Option<Heard>> + 's>>,
+}
 
 /// An answer that its client asked for, while it is judged.
 struct Create<'s> {
@@ -185,6 +194,7 @@ struct Session<'s, D> {
     /// Bytes that are counted as kept.
     kept: usize,
     said: said::Said,
+    looking: Option<Looking<'s>>,
     admitting: Option<Create<'s>>,
     asked: VecDeque<AskedFor>,
     made: Vec<Made<'s>>,
@@ -244,7 +254,8 @@ impl<D: Downstream> Session<'_, D> {
 
     /// Whether no answer is asked for or made.
     fn is_still(&self) -> bool {
-        self.admitting.is_none()
+        self.looking.is_none()
+            && self.admitting.is_none()
             && self.asked.is_empty()
             && self.made.is_empty()
             && self.answers.is_empty()
@@ -253,7 +264,8 @@ impl<D: Downstream> Session<'_, D> {
     /// Counts what is kept; false where there is no room for it.
     fn count(&mut self) -> bool {
         let pending = self.admitting.as_ref().map_or(0, |of| of.event.len());
-        let held = self.from_client.held() + self.from_service.held() + pending;
+        let looked_at = self.looking.as_ref().map_or(0, |of| of.bytes);
+        let held = self.from_client.held() + self.from_service.held() + pending + looked_at;
         let now = held + self.to_client.len() + self.to_service.len();
         let bound = self.worker.view().snapshot().bounds.bodies_bytes;
         if now <= self.kept {

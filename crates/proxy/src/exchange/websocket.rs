@@ -31,6 +31,7 @@ use super::active::ActiveExchange;
 use super::unfinished::Unfinished;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
+use crate::stint::STINT_BYTES;
 use crate::worker::Worker;
 
 /// As long as OpenAI keeps one: a connection is renewed within the hour.
@@ -143,6 +144,38 @@ struct Last {
     items: Vec<u8>,
 }
 
+/// What a client's message asks for.
+enum Asked {
+    /// A call with this body.
+    Call(Vec<u8>),
+    /// An event of this name, which is none of a call.
+    Other(Box<str>),
+    NoEvent,
+}
+
+impl Asked {
+    /// Reads a message. A call that goes on from the last response of its connection is one with all turns before it.
+    fn read(text: String, last: Option<&Last>) -> Self {
+        let Some(event) = ClientEvent::read(text.as_bytes()) else {
+            return Self::NoEvent;
+        };
+        if &*event.name != "response.create" {
+            return Self::Other(event.name);
+        }
+        let body = event.body(text.as_bytes());
+        drop(text);
+        let Some(last) = last else {
+            return Self::Call(body);
+        };
+        Self::Call(match GoingOn::read(&body) {
+            Some(going) if going.previous.as_deref() == Some(&*last.id) => {
+                going.with_items(&body, std::iter::once(&*last.items))
+            }
+            _ => body,
+        })
+    }
+}
+
 /// A connection, between its calls.
 struct Session<'c> {
     worker: Rc<Worker>,
@@ -189,18 +222,15 @@ impl Session<'_> {
                 Next::Message(text) => text,
                 Next::Over(code) => return code,
             };
-            match ClientEvent::read(text.as_bytes()) {
-                Some(event) if &*event.name == "response.create" => {
-                    let body = event.body(text.as_bytes());
-                    drop(text);
-                    let body = self.whole(body);
-                    self.call(head, body, &mut calls).await;
-                }
-                Some(event) => {
-                    let says = format!("the event {:?} is not served here", event.name);
+            match self.read(text).await {
+                Asked::Call(body) => self.call(head, body, &mut calls).await,
+                Asked::Other(name) => {
+                    let says = format!("the event {name:?} is not served here");
                     self.refuse(&says);
                 }
-                None => self.refuse("a message has to be an event: an object with one `type`"),
+                Asked::NoEvent => {
+                    self.refuse("a message has to be an event: an object with one `type`");
+                }
             }
             // What was served or refused is kept no more.
             self.count();
@@ -210,14 +240,23 @@ impl Session<'_> {
         }
     }
 
-    /// The body with all turns before it, where it goes on from the last response of this connection.
-    fn whole(&self, body: Vec<u8>) -> Vec<u8> {
-        let Some(last) = &self.last else { return body };
-        match GoingOn::read(&body) {
-            Some(going) if going.previous.as_deref() == Some(&*last.id) => {
-                going.with_items(&body, std::iter::once(&*last.items))
+    /// Reads a message, a long one beside the worker.
+    async fn read(&mut self, text: String) -> Asked {
+        if text.len() <= STINT_BYTES {
+            return Asked::read(text, self.last.as_ref());
+        }
+        let last = self.last.take();
+        let worker = Rc::clone(&self.worker);
+        let read = worker.beside.run(move || {
+            let asked = Asked::read(text, last.as_ref());
+            (asked, last)
+        });
+        match read.await {
+            Some((asked, last)) => {
+                self.last = last;
+                asked
             }
-            _ => body,
+            None => Asked::NoEvent,
         }
     }
 

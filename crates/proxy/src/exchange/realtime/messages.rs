@@ -1,7 +1,7 @@
 //! How messages of a session come and go: each is read whole from one side before it passes to the other.
 //!
-//! Invariant: no more is read of a side while [`WAITING_BYTES`] wait for the other; while an answer is judged, what its client says
-//! behind it waits.
+//! Invariant: no more is read of a side while [`WAITING_BYTES`] wait for the other; while a message is looked through or an answer is
+//! judged, what its client says behind it waits.
 //! Not here: what messages say (`said`), frames (`wire::websocket`).
 
 use std::task::{Context, Poll};
@@ -11,8 +11,10 @@ use policy::refusal::Refusal;
 use wire::call::realtime_error;
 use wire::websocket::{self, Message};
 
-use super::{End, Session};
+use super::said::Heard;
+use super::{BROKEN, End, Looking, Session};
 use crate::client::Downstream;
+use crate::stint::STINT_BYTES;
 use crate::upstream::{Body, Chunk};
 
 /// No more is read of a side while so much waits for the other.
@@ -75,8 +77,19 @@ impl<D: Downstream> Session<'_, D> {
             }
         }
         self.waits_for_client = false;
-        // In order: while an answer is judged, what its client says behind it waits.
-        while self.admitting.is_none()
+        if let Some(looking) = &mut self.looking
+            && let Poll::Ready(heard) = looking.heard.as_mut().poll(cx)
+        {
+            moved = true;
+            self.looking = None;
+            match heard {
+                Some(heard) => self.client_said(&heard),
+                None => return Poll::Ready(Err(End::Closed(BROKEN))),
+            }
+        }
+        // In order: while a message is looked through or an answer is judged, what its client says behind it waits.
+        while self.looking.is_none()
+            && self.admitting.is_none()
             && self.to_service.len() < WAITING_BYTES
             && self.to_client.len() < WAITING_BYTES
             && !self.stint.is_over()
@@ -113,10 +126,22 @@ impl<D: Downstream> Session<'_, D> {
         }
     }
 
+    /// Looks through a message, beside the worker where it is long.
+    fn look(&mut self, text: String) {
+        let bytes = text.len();
+        let shares_account = self.shares_account();
+        if bytes <= STINT_BYTES {
+            return self.client_said(&Heard::of(text, shares_account));
+        }
+        let places = &self.worker.beside;
+        let heard = Box::pin(places.run(move || Heard::of(text, shares_account)));
+        self.looking = Some(Looking { bytes, heard });
+    }
+
     fn hear_client(&mut self, message: Message) -> Option<End> {
         match message {
             Message::Text(text) => {
-                self.client_said(text.as_bytes());
+                self.look(text);
                 None
             }
             Message::Ping(payload) => {

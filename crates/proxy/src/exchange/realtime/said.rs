@@ -96,6 +96,37 @@ fn is_named(told: &str, named: &str) -> bool {
     })
 }
 
+/// A client's event, and what stands in it.
+pub(super) struct Heard {
+    text: String,
+    asked: Result<RealtimeAsked, NoEvent>,
+    /// The first member that names what an account keeps, where others use it.
+    stored: Option<&'static str>,
+    has_media: bool,
+}
+
+impl Heard {
+    /// Looks through an event, which takes as long as it is.
+    pub(super) fn of(text: String, shares_account: bool) -> Self {
+        let bytes = text.as_bytes();
+        let asked = RealtimeAsked::read(bytes);
+        let name = asked.as_ref().map_or("", |asked| &*asked.name);
+        let is_of_sound = name.starts_with("input_audio_buffer");
+        Self {
+            stored: match shares_account && !is_of_sound {
+                true => stored_in(bytes),
+                false => None,
+            },
+            has_media: match name {
+                "response.create" | "conversation.item.create" => has_media(bytes),
+                _ => is_of_sound,
+            },
+            asked,
+            text,
+        }
+    }
+}
+
 /// Why a client's event is refused.
 fn no_event(why: NoEvent) -> Refusal {
     let says = match why {
@@ -112,18 +143,18 @@ fn no_event(why: NoEvent) -> Refusal {
 
 impl<'s, D: Downstream> Session<'s, D> {
     /// A client's event.
-    pub(super) fn client_said(&mut self, text: &[u8]) {
-        let asked = match RealtimeAsked::read(text) {
-            Ok(asked) => asked,
-            Err(why) => return self.tell(&no_event(why), None),
+    pub(super) fn client_said(&mut self, heard: &Heard) {
+        let (asked, text) = match &heard.asked {
+            Ok(asked) => (asked, heard.text.as_bytes()),
+            Err(why) => return self.tell(&no_event(*why), None),
         };
-        match self.passes(&asked, text) {
+        match self.passes(asked, heard.stored) {
             Err(refusal) => self.tell(&refusal, asked.id.as_deref()),
             Ok(model) if &*asked.name == "response.create" => {
-                self.create(&asked, text, model.as_deref());
+                self.create(asked, heard, model.as_deref());
             }
             Ok(model) => {
-                self.note(&asked, text);
+                self.note(asked, heard);
                 let event = match &model {
                     Some(model) => Cow::Owned(asked.edited(text, Some(model), None)),
                     None => Cow::Borrowed(text),
@@ -134,19 +165,20 @@ impl<'s, D: Downstream> Session<'s, D> {
     }
 
     /// Whether an event passes; gives the backend's own name of its model, where it has to be said.
-    fn passes(&self, asked: &RealtimeAsked, text: &[u8]) -> Result<Option<String>, Refusal> {
+    fn passes(
+        &self,
+        asked: &RealtimeAsked,
+        stored: Option<&'static str>,
+    ) -> Result<Option<String>, Refusal> {
         if !EVENTS.contains(&&*asked.name) {
             let says = format!("the event {:?} is not served here", asked.name);
             return Err(Refusal::RealtimeEvent { says: says.into() });
         }
-        let view = self.worker.view();
-        let s = view.snapshot();
-        if !asked.name.starts_with("input_audio_buffer")
-            && self.shares_account(s)
-            && let Some(member) = stored_in(text)
-        {
+        if let Some(member) = stored {
             return Err(Refusal::SharedAccount { member });
         }
+        let view = self.worker.view();
+        let s = view.snapshot();
         if let Some(model) = &asked.transcription {
             let name = self.name_here(s, model)?;
             if name.is_some() {
@@ -169,7 +201,9 @@ impl<'s, D: Downstream> Session<'s, D> {
     }
 
     /// Whether others use the account that the session uses.
-    fn shares_account(&self, s: &Snapshot) -> bool {
+    pub(super) fn shares_account(&self) -> bool {
+        let view = self.worker.view();
+        let s = view.snapshot();
         let id = s.workload_named(self.opening.workload.as_bytes());
         let shares = |id| {
             s.workload(id)
@@ -201,14 +235,14 @@ impl<'s, D: Downstream> Session<'s, D> {
     }
 
     /// An answer is asked for.
-    fn create(&mut self, asked: &RealtimeAsked, text: &[u8], model: Option<&str>) {
+    fn create(&mut self, asked: &RealtimeAsked, heard: &Heard, model: Option<&str>) {
         if self.asked.len() + self.answers.len() + self.made.len() >= ANSWERS_MAX {
             let says = format!("{ANSWERS_MAX} answers are asked for and not over");
             let refusal = Refusal::RealtimeEvent { says: says.into() };
             return self.tell(&refusal, asked.id.as_deref());
         }
-        let media = has_media(text);
-        self.add(text.len(), media);
+        let text = heard.text.as_bytes();
+        self.add(text.len(), heard.has_media);
         let own = asked.id.is_none().then(|| self.said.next_id());
         let event = asked.edited(text, model, own.as_deref());
         let id = asked.id.clone().or(own).unwrap_or_default();
@@ -227,16 +261,18 @@ impl<'s, D: Downstream> Session<'s, D> {
     }
 
     /// What an event that passes changes.
-    fn note(&mut self, asked: &RealtimeAsked, text: &[u8]) {
+    fn note(&mut self, asked: &RealtimeAsked, heard: &Heard) {
+        let bytes = heard.text.len();
         match &*asked.name {
             "session.update" | "transcription_session.update" => {
                 if let Some(model) = &asked.transcription {
                     self.said.transcription.named = Some(model.clone());
                 }
-                self.add(text.len(), false);
+                self.add(bytes, false);
             }
-            "conversation.item.create" => self.add(text.len(), has_media(text)),
-            "input_audio_buffer.append" => self.add(text.len(), true),
+            "conversation.item.create" | "input_audio_buffer.append" => {
+                self.add(bytes, heard.has_media);
+            }
             _ => {}
         }
     }
