@@ -109,6 +109,7 @@ pub(super) async fn run<D: Downstream>(
         from_client: Unfinished::new(&worker, &bounds, most),
         from_service: Reader::of_server(most),
         to_client: Vec::new(),
+        sending: 0,
         to_service: ToService::default(),
         kept: 0,
         said: said::Said::new(model),
@@ -156,6 +157,8 @@ struct Create<'s> {
     /// Its id there, and the client's own name for it.
     id: Box<str>,
     named: Option<Box<str>>,
+    /// It is no part of the conversation.
+    is_apart: bool,
 }
 
 /// One that was asked for, and that the server has not begun.
@@ -190,6 +193,8 @@ struct Session<'s, D> {
     from_client: Unfinished,
     from_service: Reader,
     to_client: Vec<u8>,
+    /// Bytes that were given to the client's connection and have not left.
+    sending: usize,
     to_service: ToService,
     /// Bytes that are counted as kept.
     kept: usize,
@@ -266,7 +271,7 @@ impl<D: Downstream> Session<'_, D> {
         let pending = self.admitting.as_ref().map_or(0, |of| of.event.len());
         let looked_at = self.looking.as_ref().map_or(0, |of| of.bytes);
         let held = self.from_client.held() + self.from_service.held() + pending + looked_at;
-        let now = held + self.to_client.len() + self.to_service.len();
+        let now = held + self.to_client.len() + self.sending + self.to_service.len();
         let bound = self.worker.view().snapshot().bounds.bodies_bytes;
         if now <= self.kept {
             self.worker.drop_body(self.kept - now);
@@ -316,7 +321,7 @@ impl<D: Downstream> Session<'_, D> {
         match judged {
             Ok(mut answer) => {
                 self.pass_up(&create.event);
-                answer.runs = true;
+                (answer.runs, answer.is_apart) = (true, create.is_apart);
                 let id = create.id;
                 self.asked.push_back(AskedFor { id, answer });
             }

@@ -74,6 +74,7 @@ pub(super) async fn serve(
         reader: Unfinished::new(&worker, &bounds, most),
         waiting: VecDeque::new(),
         out: Vec::new(),
+        sending: 0,
         pong: None,
         asked: 0,
         event: 0,
@@ -185,6 +186,8 @@ struct Session<'c> {
     waiting: VecDeque<String>,
     /// Frames that have not left.
     out: Vec<u8>,
+    /// Bytes of frames that were given to the client's connection and have not left.
+    sending: usize,
     /// What the latest ping wants back: it goes when all before it has left (RFC 6455, 5.5.3).
     pong: Option<Vec<u8>>,
     /// Bytes of what the running call was asked.
@@ -412,7 +415,8 @@ impl Session<'_> {
     /// Counts what is kept but for the last response; false where there is no room for it.
     fn count(&mut self) -> bool {
         let waiting: usize = self.waiting.iter().map(String::len).sum();
-        let now = self.reader.held() + waiting + self.asked + self.event;
+        let unsent = self.out.len() + self.sending;
+        let now = self.reader.held() + waiting + self.asked + self.event + unsent;
         let bound = self.worker.view().snapshot().bounds.bodies_bytes;
         if now <= self.kept {
             self.worker.drop_body(self.kept - now);
@@ -432,6 +436,9 @@ impl Session<'_> {
 
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.client.poll_flushed(cx))?;
+        if std::mem::take(&mut self.sending) > 0 {
+            self.count();
+        }
         if let Some(payload) = self.pong.take() {
             websocket::pong(&payload, &mut self.out);
         }
@@ -439,8 +446,12 @@ impl Session<'_> {
             return Poll::Ready(Ok(()));
         }
         let out = std::mem::take(&mut self.out);
+        self.sending = out.len();
         self.client.send(cx, &[&out], false)?;
-        self.client.poll_flushed(cx)
+        ready!(self.client.poll_flushed(cx))?;
+        self.sending = 0;
+        self.count();
+        Poll::Ready(Ok(()))
     }
 
     /// Waits until all has left, for so long.

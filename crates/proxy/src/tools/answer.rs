@@ -13,7 +13,7 @@ use policy::refusal::Refusal;
 use super::call::{Call, Stop};
 use crate::client::{BodyLength, Downstream};
 use crate::cors::Cors;
-use crate::reply::{Patience, hints, part};
+use crate::reply::{PIECE_BYTES, Patience, hints, part};
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// Answers with a message, and says the session that it opens.
@@ -154,9 +154,6 @@ fn begun_at<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
     call.facts.answered.get_or_insert(now);
 }
 
-/// Bytes that are given to a client at once: it keeps a copy of what it has not sent.
-const PIECE_BYTES: usize = 64 << 10;
-
 /// Sends part of an answer.
 pub(super) async fn sent<D: Downstream>(
     call: &mut Call,
@@ -170,23 +167,17 @@ pub(super) async fn sent<D: Downstream>(
         worker: &worker,
         stall: call.view.snapshot().bounds.write_stall,
     };
-    let mut rest = body;
-    loop {
-        let (piece, after) = rest.split_at(rest.len().min(PIECE_BYTES));
-        let is_last = after.is_empty();
-        match part(client, piece, end && is_last, patience).await {
-            Ok(bytes) => call.facts.bytes_out += bytes,
-            Err(error) => {
-                if error.kind() == std::io::ErrorKind::TimedOut {
-                    worker.closed(Closed::WriteStall);
-                }
-                return Err(Stop::Gone);
+    match part(client, body, end, patience).await {
+        Ok(bytes) => {
+            call.facts.bytes_out += bytes;
+            Ok(())
+        }
+        Err(error) => {
+            if error.kind() == std::io::ErrorKind::TimedOut {
+                worker.closed(Closed::WriteStall);
             }
+            Err(Stop::Gone)
         }
-        if is_last {
-            return Ok(());
-        }
-        rest = after;
     }
 }
 

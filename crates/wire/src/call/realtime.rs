@@ -47,6 +47,12 @@ static ASKED: Interests = Interests::new(&[
         Want::Raw(NUMBER_BYTES),
         Repeat::Refuse,
     ),
+    Interest::new(
+        "response.conversation",
+        Want::Raw(NAME_BYTES),
+        Repeat::Refuse,
+    ),
+    Interest::new("response.input", Want::Place, Repeat::Refuse),
 ]);
 
 static OF_AUDIO: Interests = Interests::new(&[
@@ -93,6 +99,8 @@ pub struct RealtimeAsked {
     pub transcription: Option<Box<str>>,
     /// What it says of the length of answers.
     pub cap: Option<Cap>,
+    /// It asks for an answer that is no part of the conversation, or to something else than that.
+    pub is_apart: bool,
     model_at: Option<Range<usize>>,
     id_at: Option<Range<usize>>,
     open: usize,
@@ -128,6 +136,8 @@ impl RealtimeAsked {
             model,
             transcription: transcription(text, said(4), said(5))?,
             cap,
+            is_apart: said(12).is_some()
+                || said(11).is_some_and(|of| found.text(of).as_deref() != Some("auto")),
             model_at: session.or(response).map(|model| model.value.clone()),
             id_at: found.member(1).map(|id| id.value.clone()),
             open: found.open.ok_or(NoEvent::Unread)?,
@@ -171,12 +181,26 @@ pub fn stored_in(event: &[u8]) -> Option<&'static str> {
     Stored::of(Operation::Realtime)?.named(&[Bytes::copy_from_slice(event)])
 }
 
-/// Whether an event has sound or pictures in it, which have fewer tokens than their letters.
+/// Bytes of an event that are sound or pictures in Base64, which have fewer tokens than their letters. The rest is text.
 #[must_use]
-pub fn has_media(event: &[u8]) -> bool {
-    let kinds = [&b"\"input_audio\""[..], b"\"input_image\""];
-    let mut kinds = kinds.iter();
-    kinds.any(|kind| memchr::memmem::find(event, kind).is_some())
+pub fn media_bytes(event: &[u8]) -> usize {
+    const OF_MEDIA: [&[u8]; 2] = [b"audio", b"image_url"];
+    let is_of_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(byte);
+    let (mut name, mut colon): (&[u8], &[u8]) = (b"", b"");
+    let mut media = 0;
+    // What stands between quotes: an escaped one leaves its backslash, so that no text is taken for the name of a member.
+    for part in event.split(|byte| *byte == b'"') {
+        if OF_MEDIA.contains(&name) && colon.trim_ascii() == b":" {
+            let head = part.iter().position(|byte| *byte == b',');
+            let data = head.filter(|_| part.starts_with(b"data:"));
+            let data = data.map_or(part, |comma| part.get(comma + 1..).unwrap_or_default());
+            if data.iter().all(is_of_base64) {
+                media += part.len();
+            }
+        }
+        (name, colon) = (colon, part);
+    }
+    media
 }
 
 /// The name of a model, where one is said.

@@ -93,6 +93,8 @@ pub(super) struct Answer {
     pub(super) seen: SeenOfAnswer,
     /// Its server knows of it.
     pub(super) runs: bool,
+    /// It is no part of the conversation: what it read and made is not what the next one reads.
+    pub(super) is_apart: bool,
     began: Mono,
     first: Option<Mono>,
 }
@@ -145,6 +147,7 @@ pub(super) async fn admit(of: &Opening<'_>, wanted: Wanted) -> Result<Answer, Re
         held,
         seen: SeenOfAnswer::default(),
         runs: false,
+        is_apart: false,
         began: now,
         first: None,
     };
@@ -197,6 +200,7 @@ pub(super) fn owed(
         held,
         seen: SeenOfAnswer::default(),
         runs: true,
+        is_apart: false,
         began: now,
         first: None,
     })

@@ -157,7 +157,7 @@ impl<D: Downstream> Session<'_, D> {
     /// The server's messages to the client, once that has taken those before.
     pub(super) fn poll_down(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         match self.client.poll_flushed(cx) {
-            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Ok(())) => self.sending = 0,
             Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Gone)),
             Poll::Pending if self.client.progressed() => return Poll::Ready(Ok(())),
             Poll::Pending => return Poll::Pending,
@@ -240,6 +240,7 @@ impl<D: Downstream> Session<'_, D> {
         }
         let out = std::mem::take(&mut self.to_client);
         self.active.exchange.forwarded(out.len() as u64);
+        self.sending = out.len();
         match self.client.send(cx, &[&out], false) {
             Ok(()) => Ok(true),
             Err(_) => Err(End::Gone),

@@ -9,7 +9,7 @@ use policy::exchange::SaidSoFar;
 use policy::realtime::{self, EVENTS};
 use policy::refusal::Refusal;
 use policy::snapshot::Snapshot;
-use wire::call::{Cap, NoEvent, RealtimeAsked, RealtimeTold, has_media, stored_in};
+use wire::call::{Cap, NoEvent, RealtimeAsked, RealtimeTold, media_bytes, stored_in};
 use wire::usage::Reading;
 use wire::websocket;
 
@@ -102,7 +102,8 @@ pub(super) struct Heard {
     asked: Result<RealtimeAsked, NoEvent>,
     /// The first member that names what an account keeps, where others use it.
     stored: Option<&'static str>,
-    has_media: bool,
+    /// Bytes of it that are sound or pictures.
+    media: usize,
 }
 
 impl Heard {
@@ -117,9 +118,11 @@ impl Heard {
                 true => stored_in(bytes),
                 false => None,
             },
-            has_media: match name {
-                "response.create" | "conversation.item.create" => has_media(bytes),
-                _ => is_of_sound,
+            media: match name {
+                "response.create" | "conversation.item.create" | "input_audio_buffer.append" => {
+                    media_bytes(bytes)
+                }
+                _ => 0,
             },
             asked,
             text,
@@ -242,7 +245,7 @@ impl<'s, D: Downstream> Session<'s, D> {
             return self.tell(&refusal, asked.id.as_deref());
         }
         let text = heard.text.as_bytes();
-        self.add(text.len(), heard.has_media);
+        self.add(text.len(), heard.media);
         let own = asked.id.is_none().then(|| self.said.next_id());
         let event = asked.edited(text, model, own.as_deref());
         let id = asked.id.clone().or(own).unwrap_or_default();
@@ -252,6 +255,7 @@ impl<'s, D: Downstream> Session<'s, D> {
             event,
             id,
             named: asked.id.clone(),
+            is_apart: asked.is_apart,
         });
     }
 
@@ -268,26 +272,22 @@ impl<'s, D: Downstream> Session<'s, D> {
                 if let Some(model) = &asked.transcription {
                     self.said.transcription.named = Some(model.clone());
                 }
-                self.add(bytes, false);
+                self.add(bytes, 0);
             }
             "conversation.item.create" | "input_audio_buffer.append" => {
-                self.add(bytes, heard.has_media);
+                self.add(bytes, heard.media);
             }
             _ => {}
         }
     }
 
-    /// So much was said that the next answer reads.
-    fn add(&mut self, bytes: usize, is_of_media: bool) {
+    /// So much was said that the next answer reads, and so much of it is sound or pictures.
+    fn add(&mut self, bytes: usize, media: usize) {
+        let (text, media) = (bytes.saturating_sub(media) as u64, media as u64);
         let context = &mut self.said.context;
-        let of_kind = match is_of_media {
-            true => &mut context.audio_bytes,
-            false => &mut context.text_bytes,
-        };
-        *of_kind = of_kind.saturating_add(bytes as u64);
-        if is_of_media {
-            self.said.sound = self.said.sound.saturating_add(bytes as u64);
-        }
+        context.text_bytes = context.text_bytes.saturating_add(text);
+        context.audio_bytes = context.audio_bytes.saturating_add(media);
+        self.said.sound = self.said.sound.saturating_add(media);
     }
 
     /// A server's event, which passes as it came.
@@ -371,21 +371,21 @@ impl<'s, D: Downstream> Session<'s, D> {
     }
 
     fn ended(&mut self, id: &str, usage: Box<Reading>, is_good: bool) {
-        if let Reading::Valid(usage) = &*usage {
-            let told = |count: Option<u64>| count.unwrap_or(0);
-            self.said.context = SaidSoFar {
-                tokens: told(usage.prompt).saturating_add(told(usage.completion)),
-                ..SaidSoFar::default()
-            };
-        }
         let at = self.answers.iter().position(|(of, _)| **of == *id);
         if let Some(at) = at {
             let (_, answer) = self.answers.swap_remove(at);
+            if !answer.is_apart {
+                self.read_so_far(&usage);
+            }
             return answer.end(&usage, is_good);
         }
         let mut made = self.made.iter_mut();
         match made.find(|made| *made.id == *id && made.over.is_none()) {
-            Some(made) => made.over = Some(Over::Done(usage, is_good)),
+            Some(made) => {
+                let so_far = usage.clone();
+                made.over = Some(Over::Done(usage, is_good));
+                self.read_so_far(&so_far);
+            }
             // One whose beginning was not told.
             None => {
                 let over = Some(Over::Done(usage, is_good));
@@ -398,6 +398,17 @@ impl<'s, D: Downstream> Session<'s, D> {
                     None => self.make(id.into(), self.wanted(None), over),
                 }
             }
+        }
+    }
+
+    /// An answer of the conversation read and made so much, and the next one reads that again.
+    fn read_so_far(&mut self, usage: &Reading) {
+        if let Reading::Valid(usage) = usage {
+            let told = |count: Option<u64>| count.unwrap_or(0);
+            self.said.context = SaidSoFar {
+                tokens: told(usage.prompt).saturating_add(told(usage.completion)),
+                ..SaidSoFar::default()
+            };
         }
     }
 

@@ -7,6 +7,37 @@ fn asked(text: &str) -> RealtimeAsked {
 }
 
 #[test]
+fn what_is_sound_is_counted_apart_from_the_text_beside_it() {
+    let sound = "QUJD".repeat(200);
+    let text = "word ".repeat(100);
+    let event = format!(
+        r#"{{"type":"conversation.item.create","item":{{"content":[{{"type":"input_text","text":"{text}"}},{{"type":"input_audio","audio":"{sound}"}},{{"type":"input_image","image_url":"data:image/png;base64,{sound}"}},{{"type":"input_audio","audio":""}}]}}}}"#
+    );
+    assert_eq!(
+        media_bytes(event.as_bytes()),
+        1600 + "data:image/png;base64,".len()
+    );
+    let none = format!(r#"{{"text":"{sound}","audio":"","image_url":"https://a.test/{text}"}}"#);
+    assert_eq!(media_bytes(none.as_bytes()), 0);
+    let escaped = format!(r#"{{"text":"\"audio\":\"{sound}\""}}"#);
+    assert_eq!(media_bytes(escaped.as_bytes()), 0);
+}
+
+#[test]
+fn an_answer_outside_of_the_conversation_is_told_from_others() {
+    let of = |response: &str| {
+        let text = format!(r#"{{"type":"response.create","response":{response}}}"#);
+        RealtimeAsked::read(text.as_bytes())
+            .expect("an event")
+            .is_apart
+    };
+    assert!(of(r#"{"conversation":"none"}"#));
+    assert!(of(r#"{"input":[]}"#));
+    assert!(!of(r#"{"conversation":"auto"}"#));
+    assert!(!of(r#"{"conversation":null,"input":null}"#));
+}
+
+#[test]
 fn a_cap_is_a_plain_number_and_of_two_names_the_greater_one() {
     let of = |text: &str| RealtimeAsked::read(text.as_bytes()).map(|asked| asked.cap);
     let both = r#"{"type":"session.update","session":{"max_output_tokens":1,"max_response_output_tokens":5000}}"#;
