@@ -5,6 +5,8 @@
 //! Invariant: a member that is said twice is a fault where anybody looks at it, since readers differ in which one they take.
 //! Not here: finding a few members of a body in one pass (`wire::json`).
 
+#[cfg(test)]
+pub(crate) mod alike;
 mod members;
 
 use std::borrow::Cow;

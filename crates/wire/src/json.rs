@@ -29,7 +29,7 @@ pub use fold::{Spelling, is_spelling};
 pub use found::{Found, Kind, Member};
 pub use interest::{Interest, Interests, Repeat, Want};
 pub(crate) use interest::{is_same, split_path};
-pub use reader::Reader;
+pub use reader::{Reader, Spot};
 pub use scan::Scanner;
 pub use text::unescape;
 pub use token::is_plain;

@@ -137,12 +137,13 @@ pub(crate) struct ChatReader {
     tail: Tail,
 }
 
-/// Reads what comes, the quick way where that goes.
-fn read(json: &[u8]) -> Result<Document<'_>, Stop> {
-    match quick::read(json) {
-        Some(document) => Ok(document),
-        None => read_json(json),
+/// Reads what comes to its place, the quick way where that goes.
+fn read<'a>(json: &'a [u8], into: &mut Document<'a>) -> Result<(), Stop> {
+    let text = std::str::from_utf8(json).map_err(|_| Stop::Malformed)?;
+    if quick::read(text, into).is_none() {
+        *into = read_json(json)?;
     }
+    Ok(())
 }
 
 fn said<'t>(text: &'t Option<Text<'_>>) -> &'t str {
@@ -151,7 +152,8 @@ fn said<'t>(text: &'t Option<Text<'_>>) -> &'t str {
 
 impl ChatReader {
     fn read(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        let document = read(json)?;
+        let mut document = Document::default();
+        read(json, &mut document)?;
         // What has neither may be an error of an engine that puts no object around it.
         let says_nothing = document.choices.is_none() && document.usage.0.is_none();
         let is_error = document.error.is_some();

@@ -20,18 +20,34 @@ pub fn is_plain(text: &[u8]) -> bool {
     if let Some(has_none) = has_no_special(text) {
         return has_none;
     }
-    let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
-    if !blocks.iter().all(|block| special(block) == 0) {
-        return false;
-    }
+    let (blocks, _) = text.as_chunks::<BLOCK_BYTES>();
     match text.last_chunk::<BLOCK_BYTES>() {
-        _ if rest.is_empty() => true,
         // With bytes before them that were looked at.
-        Some(block) => special(block) == 0,
-        None => rest
-            .iter()
-            .all(|byte| *byte >= b' ' && !matches!(byte, b'"' | b'\\')),
+        Some(last) => special(last) == 0 && blocks.iter().all(|block| special(block) == 0),
+        None => is_short_plain(text),
     }
+}
+
+/// The same of fewer bytes than a block has: some of them stand in it twice.
+#[inline]
+fn is_short_plain(text: &[u8]) -> bool {
+    let wide = |bytes: &[u8; 8]| u128::from(u64::from_le_bytes(*bytes));
+    let word = |bytes: &[u8; 4]| u128::from(u32::from_le_bytes(*bytes));
+    let block = match (text.first_chunk(), text.last_chunk()) {
+        (Some(first), Some(last)) => wide(first) | wide(last) << 64,
+        _ => match (text.first_chunk(), text.last_chunk()) {
+            (Some(first), Some(last)) => {
+                let both = word(first) | word(last) << 32;
+                both | both << 64
+            }
+            _ => {
+                return text
+                    .iter()
+                    .all(|byte| *byte >= b' ' && !matches!(byte, b'"' | b'\\'));
+            }
+        },
+    };
+    special(&block.to_le_bytes()) == 0
 }
 
 /// The next byte that is not blank, with `at` moved to it.
