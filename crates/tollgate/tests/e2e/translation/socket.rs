@@ -144,6 +144,44 @@ fn served_by(upstream: &Upstream, bounds: &str) -> Gate {
 }
 
 #[test]
+fn a_long_message_is_served_in_its_order_and_goes_on_from_the_response_before_it() {
+    let engine = engine();
+    let gate = Gate::start(
+        &format!(
+            "backends: {{ up: {{ url: http://{}/v1, dialect: openai }} }}\n\
+             routes:\n  - {{ workload: open, match: {{ model: m }}, backend: up }}\n",
+            engine.addr()
+        ),
+        &[],
+    );
+    let mut socket = Socket::open(&gate);
+    // Longer than what a worker looks through itself.
+    let long = "x".repeat(80_000);
+    let (mut previous, mut prompts) = (Value::Null, Vec::new());
+    for input in ["hi", &long, "and?"] {
+        socket.say(&json!({
+            "type": "response.create", "model": "m", "input": input, "max_output_tokens": 4, "previous_response_id": previous,
+        }));
+        // What is said behind it waits.
+        socket.say(&json!({ "type": "nonsense" }));
+        let last = loop {
+            let event = socket.event();
+            match event["type"].as_str() {
+                Some("response.completed" | "response.incomplete") => break event,
+                _ => assert_ne!(event["type"], "error", "{event}"),
+            }
+        };
+        assert_eq!(socket.event()["error"]["code"], "unknown_event");
+        previous = last["response"]["id"].clone();
+        prompts.push(last["response"]["usage"]["input_tokens"].as_u64());
+    }
+    assert!(
+        prompts.is_sorted_by(|a, b| a.is_some() && a < b),
+        "{prompts:?}"
+    );
+}
+
+#[test]
 fn what_idle_connections_sent_takes_no_room_from_others() {
     let upstream = Upstream::start(|_, _| {
         vec![Step::Send(crate::harness::answer::json(
