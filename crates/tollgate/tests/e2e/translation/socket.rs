@@ -80,12 +80,16 @@ impl Socket {
     /// A frame as a client sends it, with a mask that changes nothing.
     fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
         let mut frame = vec![0x80 | opcode];
-        match payload.len() {
-            short @ ..126 => frame.push(0x80 | u8::try_from(short).expect("it is short")),
-            long => {
-                frame.push(0x80 | 127);
-                frame.extend((long as u64).to_be_bytes());
-            }
+        // In the shortest form, as RFC 6455 has it.
+        let length = payload.len();
+        if let Ok(short @ ..126) = u8::try_from(length) {
+            frame.push(0x80 | short);
+        } else if let Ok(longer) = u16::try_from(length) {
+            frame.push(0x80 | 126);
+            frame.extend(longer.to_be_bytes());
+        } else {
+            frame.push(0x80 | 127);
+            frame.extend((length as u64).to_be_bytes());
         }
         frame.extend([0; 4]);
         frame.extend(payload);
