@@ -15,7 +15,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use wire::filter::Stop;
-use wire::json::is_plain;
+use wire::json::{as_text, is_plain};
 
 pub(crate) use self::members::{Members, Seen};
 use crate::fault::{Fault, Result};
@@ -64,7 +64,7 @@ impl<'a> Raw<'a> {
 
     /// A document that is an object at first sight; what it is comes out when it is taken apart.
     pub(crate) fn unread(json: &'a [u8]) -> Option<Self> {
-        let text = std::str::from_utf8(json).ok()?;
+        let text = as_text(json)?;
         Some(Self(text.trim_ascii())).filter(|document| document.is_object())
     }
 

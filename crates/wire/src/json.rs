@@ -23,6 +23,7 @@ mod state;
 mod text;
 mod token;
 
+pub use crate::block::as_text;
 pub use elements::Elements;
 pub use fault::{JsonFault, JsonFaultKind};
 pub use fold::{Spelling, is_spelling};

@@ -7,6 +7,7 @@ mod quick;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::filter::Stop;
+use wire::json::as_text;
 
 use self::quick::{Of, Piece};
 use crate::answer::{Ended, Event, Finish, Reader, Tail, Usage};
@@ -154,7 +155,7 @@ pub(crate) struct MessagesReader {
 
 /// Reads what comes to its place, the quick way where that goes.
 fn read<'a>(json: &'a [u8], into: &mut Document<'a>) -> Result<(), Stop> {
-    let text = std::str::from_utf8(json).map_err(|_| Stop::Malformed)?;
+    let text = as_text(json).ok_or(Stop::Malformed)?;
     if quick::read(text, into).is_none() {
         *into = read_json(json)?;
     }
@@ -255,7 +256,7 @@ impl Reader for MessagesReader {
         if self.tail.is_over() {
             return Ok(());
         }
-        let piece = std::str::from_utf8(data).ok().and_then(quick::piece);
+        let piece = as_text(data).and_then(quick::piece);
         if let Some(Piece { nth, of, text }) = piece {
             self.piece(nth, of, &text.0, tell);
             return Ok(());

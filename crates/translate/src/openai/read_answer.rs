@@ -6,6 +6,7 @@ mod quick;
 
 use serde::Deserialize;
 use wire::filter::Stop;
+use wire::json::as_text;
 
 use crate::answer::{Ended, Event, Finish, Reader, Tail, Usage};
 use crate::raw::{Text, read_json};
@@ -139,7 +140,7 @@ pub(crate) struct ChatReader {
 
 /// Reads what comes to its place, the quick way where that goes.
 fn read<'a>(json: &'a [u8], into: &mut Document<'a>) -> Result<(), Stop> {
-    let text = std::str::from_utf8(json).map_err(|_| Stop::Malformed)?;
+    let text = as_text(json).ok_or(Stop::Malformed)?;
     if quick::read(text, into).is_none() {
         *into = read_json(json)?;
     }

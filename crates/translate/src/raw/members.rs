@@ -110,7 +110,7 @@ impl<'a> Members<'a> {
 
     /// The object that starts here.
     pub(crate) fn object(&mut self) -> Option<Object<'a>> {
-        let (object, _) = self.object_and("", |_| None::<()>)?;
+        let (object, _) = self.object_and(None, |_| None::<()>)?;
         Some(object)
     }
 
@@ -118,13 +118,13 @@ impl<'a> Members<'a> {
     #[inline]
     pub(crate) fn object_and<T>(
         &mut self,
-        other: &str,
+        other: Option<&str>,
         mut read: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<(Object<'a>, Option<T>)> {
         let mut members: Vec<(Cow<'a, str>, Option<Raw<'a>>)> = Vec::with_capacity(MOST);
         let mut made = None;
         self.each(|reader, name| {
-            if name == other && !other.is_empty() {
+            if Some(name) == other {
                 let made = made.replace(read(reader)?);
                 return made.is_none().then_some(());
             }

@@ -133,8 +133,20 @@ pub(super) fn is_ascii(name: &[u8]) -> bool {
         (Some(first), Some(last)) if name.len() <= 16 => {
             (u64::from_le_bytes(*first) | u64::from_le_bytes(*last)) & HIGH == 0
         }
-        (None, _) => name.iter().fold(0, |all, byte| all | byte) < 0x80,
+        (None, _) => is_shorter_ascii(name),
         _ => name.is_ascii(),
+    }
+}
+
+/// The same of fewer than eight bytes.
+#[inline]
+fn is_shorter_ascii(name: &[u8]) -> bool {
+    const HIGH: u32 = 0x8080_8080;
+    match (name.first_chunk(), name.last_chunk()) {
+        (Some(first), Some(last)) => {
+            (u32::from_le_bytes(*first) | u32::from_le_bytes(*last)) & HIGH == 0
+        }
+        _ => name.iter().all(u8::is_ascii),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::raw::{Members, Object, Raw};
 /// The members of a body but its messages, and those.
 pub(super) fn read<'a>(body: Raw<'a>, left: &Left) -> Option<(Object<'a>, Vec<Message<'a>>)> {
     let read = Members::of(body.json()).whole(|members| {
-        members.object_and("messages", |members| {
+        members.object_and(Some("messages"), |members| {
             let mut nth = 0..;
             members.list(|members| one(members, nth.next()?, left))
         })
