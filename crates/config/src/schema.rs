@@ -41,9 +41,9 @@ pub(crate) use self::route::{Limit, Retries, Route, Unread};
 pub(crate) use self::traces::Traces;
 use crate::decode::{At, Decode, Defs, ListOf, MapOf, OneOrMany, ShortOrFull, record};
 use crate::scalar::{
-    Address, Brief, BuiltIn, ClientCertificates, Count, File, Flag, Hold, Host, Inline, LogTarget,
-    MatchedHost, Name, Network, Origin, Pattern, Percent, ProxyProtocol, Recorded, SecretFile,
-    Size, Span, Variable,
+    Address, Brief, BuiltIn, ClientCertificates, Count, File, Flag, Hold, Host, Inline,
+    ListenerName, LogTarget, MatchedHost, Name, Network, Origin, Pattern, Percent, ProxyProtocol,
+    Recorded, SecretFile, Size, Span, Variable,
 };
 
 record! {
@@ -114,7 +114,7 @@ record! {
     /// One of several addresses of the data plane, for one host or for all.
     Listener {
         /// What routes call it.
-        required name: At<Name>,
+        required name: At<ListenerName>,
         /// Its address; several may share one, each for hosts of its own.
         required data: At<Address>,
         /// The host that it is for, without a port; *.example for all below. The most specific one has a call. All unless said.

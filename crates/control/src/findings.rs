@@ -83,6 +83,8 @@ pub(crate) enum Broken {
     ProtocolConflict,
     /// Two listeners on one port have the same host.
     HostnameConflict,
+    /// A ListenerSet is not let in by its Gateway.
+    NotAllowed,
 }
 
 /// Why a route is not attached to one of its parents.
@@ -94,14 +96,14 @@ pub(crate) struct Attached {
     pub(crate) hint: String,
 }
 
-/// One of a route's parents that is the Gateway of this gate.
+/// One of a route's parents that is the Gateway of this gate, or a ListenerSet of that.
 #[derive(Debug, Clone)]
 pub(crate) struct Parent {
     /// Kind, namespace and name of the route.
     pub(crate) route: Rc<str>,
     /// Its place in `parentRefs`.
     pub(crate) index: usize,
-    /// The names of the listeners that it is attached to.
+    /// The listeners that it is attached to, as our document calls them.
     pub(crate) attached: Result<Vec<String>, Attached>,
 }
 

@@ -8,10 +8,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::{Attached, Findings, Parent, Spot};
-use crate::listener::{self, Listener};
+use crate::listener::{self, Listener, Owner};
+use crate::listener_set;
 use crate::object::{AI, ENVOY, GATEWAY_API, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
+
+/// What a route may be attached to.
+const PARENTS: [(&str, &str); 2] = [(GATEWAY_API, "Gateway"), (GATEWAY_API, "ListenerSet")];
 
 /// What is said of a Gateway none of whose listeners can be served.
 pub(crate) const NOT_SERVED: &str = "has no listener that can be served";
@@ -23,6 +27,8 @@ pub(crate) struct Door<'c, 'n> {
     pub(crate) listeners: Vec<Listener>,
     /// Those that are not: routes are attached to them, and have no calls by them.
     unserved: Vec<Listener>,
+    /// The ListenerSets that it lets in.
+    sets: Vec<&'c Object<'n>>,
     pub(crate) is_loopback: bool,
     /// Calls are told apart by listeners.
     pub(crate) is_told_apart: bool,
@@ -69,7 +75,7 @@ impl<'c, 'n> Door<'c, 'n> {
             let hint = "add one to spec.listeners";
             findings.fault(&gateway.spot, "has no listener", hint);
         }
-        let all = listener::all(cluster, gateway, &items, ip, findings);
+        let allowed = listener_set::allowed(&mut spec, findings);
         spec.refuse(
             &[
                 ("tls", "trust of clients' certificates stands in the listener's tls.frontendValidation"),
@@ -78,22 +84,15 @@ impl<'c, 'n> Door<'c, 'n> {
             ],
             findings,
         );
-        // Listeners elsewhere are let in by nobody unless said.
-        let elsewhere = spec.take("allowedListeners");
-        if let Some(item) = elsewhere {
-            let mut of = item.fields(findings);
-            if let Some(namespaces) = of.take("namespaces") {
-                let mut of = namespaces.fields(findings);
-                let from = of.text("from", findings);
-                if let Some(from) = from.filter(|from| from.value != "None") {
-                    let hint = "write the listeners in the Gateway";
-                    findings.fault(&from.spot, "lets in a ListenerSet", hint);
-                }
-                of.end(findings);
-            }
-            of.end(findings);
-        }
         spec.end(findings);
+        let mut owners = listener_set::let_in(cluster, gateway, &allowed, findings);
+        let sets = owners.iter().map(|owner| owner.object).collect();
+        let own = Owner {
+            object: gateway,
+            items,
+        };
+        owners.insert(0, own);
+        let all = listener::all(cluster, &owners, ip, findings);
         let (listeners, unserved): (Vec<Listener>, Vec<Listener>) =
             all.into_iter().partition(|one| one.is_served);
         if listeners.is_empty() && cluster.mode.is_live {
@@ -105,6 +104,7 @@ impl<'c, 'n> Door<'c, 'n> {
                 || cluster.mode.is_live && !cluster.mode.has_own_address,
             listeners,
             unserved,
+            sets,
             is_loopback: ip.is_loopback(),
         })
     }
@@ -117,6 +117,7 @@ impl<'c, 'n> Door<'c, 'n> {
             gateway,
             listeners: vec![Listener::open(&gateway.spot, port, address, tls)],
             unserved: Vec::new(),
+            sets: Vec::new(),
             is_loopback: false,
             is_told_apart: false,
         }
@@ -125,7 +126,7 @@ impl<'c, 'n> Door<'c, 'n> {
     /// Where the gate listens; routes may say which hosts it is for, and which listeners serve models.
     pub(crate) fn listen(&self, hosts: Option<Tree>, models: Option<&[String]>) -> Tree {
         let one = self.listeners.first().filter(|_| !self.is_told_apart);
-        let serves = |one: &Listener| models.is_none_or(|names| names.contains(&one.name));
+        let serves = |one: &Listener| models.is_none_or(|names| names.contains(&one.key));
         let several = self.listeners.iter().map(|one| one.tree(serves(one)));
         let several = Tree::List(several.collect());
         let members = [
@@ -189,34 +190,36 @@ impl<'c, 'n> Door<'c, 'n> {
             );
             of.end(findings);
             // In a cluster a route may be attached to others, too, which are not this gate's to judge.
-            let is_ours = |parent: &Reference| !cluster.mode.is_live || parent.is_to(self.gateway);
+            let is_ours = |of: &Reference| !cluster.mode.is_live || self.is_ours(cluster, of);
             let parent = parent.filter(is_ours);
-            let Some(parent) =
-                parent.filter(|p| p.is_one_of(&[(GATEWAY_API, "Gateway")], findings))
-            else {
+            let Some(parent) = parent.filter(|of| of.is_one_of(&PARENTS, findings)) else {
                 continue;
             };
-            if !parent.is_to(self.gateway) {
+            let owner = self.owners().find(|owner| parent.is_to(owner));
+            if owner.is_none() && !cluster.mode.is_live {
                 // Another one that is here has its fault.
-                if !cluster
-                    .of_kind("Gateway")
-                    .any(|gateway| parent.is_to(gateway))
-                {
-                    let says = format!("there is no Gateway {}/{}", parent.namespace, parent.name);
-                    findings.fault(
-                        &parent.spot,
-                        says,
-                        format!("the one that is here is {}", self.gateway.id()),
-                    );
+                if !cluster.objects.iter().any(|object| parent.is_to(object)) {
+                    let says = format!("there is no {}", parent.shown());
+                    let hint = match parent.kind.as_str() {
+                        "Gateway" => format!("the one that is here is {}", self.gateway.id()),
+                        _ => "add it to these files".to_owned(),
+                    };
+                    findings.fault(&parent.spot, says, hint);
                 }
                 continue;
             }
             let section = section.as_ref().map(|said| said.value.as_str());
             let port = port.map(|port| port.value);
-            let attached = self.attached(cluster, route, section, port, hostnames);
+            let attached = match owner {
+                Some(owner) => self.attached(cluster, (route, owner), section, port, hostnames),
+                None => Err(Attached {
+                    reason: "NoMatchingParent",
+                    says: "names a ListenerSet that the Gateway does not let in".to_owned(),
+                    hint: "its status says why".to_owned(),
+                }),
+            };
             if let Ok(names) = &attached {
-                let is_served =
-                    |name: &&String| self.listeners.iter().any(|one| one.name == **name);
+                let is_served = |name: &&String| self.listeners.iter().any(|one| one.key == **name);
                 let new = names.iter().filter(is_served);
                 let new: Vec<String> = new.filter(|name| !held.contains(name)).cloned().collect();
                 held.extend(new);
@@ -234,17 +237,34 @@ impl<'c, 'n> Door<'c, 'n> {
         held
     }
 
+    /// What routes may be attached to.
+    fn owners(&self) -> impl Iterator<Item = &Object<'n>> {
+        std::iter::once(self.gateway).chain(self.sets.iter().copied())
+    }
+
+    /// Whether a route's parent in a cluster is this gate's: its Gateway, or a ListenerSet that names that, let in or not.
+    fn is_ours(&self, cluster: &Cluster<'_>, parent: &Reference) -> bool {
+        let is_set = || {
+            let key = [&parent.kind, &parent.namespace, &parent.name].map(Clone::clone);
+            let mut there = cluster.of_kind("ListenerSet");
+            parent.is_of(GATEWAY_API, "ListenerSet")
+                && (there.any(|set| parent.is_to(set)) || cluster.mode.refused.contains_key(&key))
+        };
+        parent.is_to(self.gateway) || is_set()
+    }
+
     /// The listeners that one of a route's parents comes to.
     fn attached(
         &self,
         cluster: &Cluster<'_>,
-        route: &Object<'_>,
+        (route, owner): (&Object<'_>, &Object<'_>),
         section: Option<&str>,
         port: Option<u64>,
         hostnames: &[Said<String>],
     ) -> Result<Vec<String>, Attached> {
         let is_named = |one: &&Listener| {
-            section.is_none_or(|section| section == one.name)
+            one.owner == owner.spot.object
+                && section.is_none_or(|section| section == one.name)
                 && port.is_none_or(|port| port == one.port)
         };
         let all = || self.listeners.iter().chain(&self.unserved);
@@ -252,9 +272,10 @@ impl<'c, 'n> Door<'c, 'n> {
         if named.is_empty() {
             return Err(Attached {
                 reason: "NoMatchingParent",
-                says: "names a listener that the Gateway does not have".to_owned(),
+                says: format!("names a listener that the {} does not have", owner.kind),
                 hint: {
-                    let names: Vec<&str> = all().map(|one| one.name.as_str()).collect();
+                    let own = all().filter(|one| one.owner == owner.spot.object);
+                    let names: Vec<&str> = own.map(|one| one.name.as_str()).collect();
                     match names.as_slice() {
                         [one] => format!("its listener is {one}"),
                         names => format!("its listeners are {}", names.join(", ")),
@@ -262,15 +283,16 @@ impl<'c, 'n> Door<'c, 'n> {
                 },
             });
         }
-        let lets_in = |one: &&Listener| one.lets_in(cluster, self.gateway, route);
+        let lets_in = |one: &&Listener| one.lets_in(cluster, route);
         let open: Vec<&Listener> = named.into_iter().filter(lets_in).collect();
         if open.is_empty() {
             return Err(Attached {
                 reason: "NotAllowedByListeners",
-                says: match route.namespace == self.gateway.namespace {
+                says: match route.namespace == owner.namespace {
                     false => format!(
-                        "is not let in by the Gateway {}, which is in another namespace",
-                        self.gateway.id()
+                        "is not let in by the {} {}, which is in another namespace",
+                        owner.kind,
+                        owner.id()
                     ),
                     true => "is not let in by the listeners that it names".to_owned(),
                 },
@@ -287,7 +309,7 @@ impl<'c, 'n> Door<'c, 'n> {
             });
         }
         let open = open.into_iter().filter(|one| !has_host(one));
-        Ok(open.map(|one| one.name.clone()).collect())
+        Ok(open.map(|one| one.key.clone()).collect())
     }
 }
 
@@ -312,7 +334,7 @@ fn bound(addresses: &[Item<'_>], findings: &mut Findings) -> IpAddr {
             ),
             (None, _) => findings.fault(
                 &item.spot,
-                "is no IP address to listen on",
+                "is not an IP address to listen on",
                 "write type: IPAddress and one of this machine's",
             ),
         }

@@ -7,11 +7,13 @@
 
 mod access_log;
 mod api_keys;
+mod back;
 mod backend;
 mod backends;
 mod certificate;
 mod clients;
 mod cluster;
+mod conflict;
 mod credential;
 mod edits;
 mod external;
@@ -22,12 +24,14 @@ mod gateway;
 mod gateway_config;
 mod gloo;
 mod listener;
+mod listener_set;
 mod live;
 mod load;
 mod load_balancer;
 mod lower;
 mod matching;
 mod mode;
+mod namespaces;
 mod object;
 mod origins;
 mod plain;
@@ -43,6 +47,7 @@ mod security;
 mod service;
 mod slices;
 mod target;
+mod tools;
 mod traffic;
 mod tree;
 mod trust;
@@ -51,7 +56,8 @@ use std::path::{Path, PathBuf};
 
 use config::{Fault, Given};
 
-pub use live::{Choice, Condition, Gate, Id, Live, Report, Trial, Verdict, live, status};
+pub use back::{Manifests, manifests};
+pub use live::{Choice, Condition, Gate, Id, Live, Report, Trial, Verdict, live, refusal, status};
 pub use load::{Beside, load};
 pub use lower::lower;
 pub use origins::Origins;
@@ -108,6 +114,7 @@ fn file_of(kind: &str, namespace: &str, name: &str, key: &str) -> PathBuf {
     let folder = match kind {
         "Secret" => "secrets",
         "ConfigMap" => "config-maps",
+        "MCPRoute" => "mcp-routes",
         _ => "policies",
     };
     [folder, namespace, name, key].iter().collect()

@@ -1,16 +1,19 @@
-//! One listener of a Gateway: its port, its host, its certificate, and which routes it lets in.
+//! One listener of a Gateway or of a ListenerSet: its port, its host, its certificate, and which routes it lets in.
 //!
 //! Invariant: in a cluster a listener that cannot be served as it says is not served, and keeps no other from being.
-//! Not here: which routes are attached (`gateway`).
+//! Not here: which routes are attached (`gateway`), which listeners cannot stand beside others (`conflict`).
 
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
 use config::quoted;
 
 use crate::certificate::{authority_file, certificate_of};
 use crate::cluster::Cluster;
+use crate::conflict::conflicts;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::{Broken, Findings, Spot};
+use crate::namespaces::Namespaces;
 use crate::object::{CORE, GATEWAY_API, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
@@ -18,21 +21,29 @@ use crate::tree::Tree;
 /// Where calls come in.
 pub(crate) struct Listener {
     spot: Spot,
+    /// The object that says it, as faults name that.
+    pub(crate) owner: Rc<str>,
+    /// The namespace of that.
+    home: String,
+    /// Its place there.
+    place: usize,
     pub(crate) name: String,
+    /// What our document calls it.
+    pub(crate) key: String,
     pub(crate) port: u64,
-    protocol: String,
+    pub(crate) protocol: String,
     /// The host that it is for, in lower case, where it says one.
     pub(crate) hostname: Option<(String, Spot)>,
-    from: From,
+    from: Namespaces,
     takes_routes: bool,
     pub(crate) address: Option<Tree>,
     pub(crate) tls: Option<Tree>,
-    clients: Clients,
+    pub(crate) clients: Clients,
     pub(crate) is_served: bool,
 }
 
 /// Which certificates clients are asked for.
-enum Clients {
+pub(crate) enum Clients {
     None,
     /// Those that the roots of this file sign.
     Signed(String),
@@ -42,7 +53,7 @@ enum Clients {
 
 impl Clients {
     /// Whether one port cannot ask for both.
-    fn are_against(&self, others: &Self) -> bool {
+    pub(crate) fn are_against(&self, others: &Self) -> bool {
         match (self, others) {
             (Self::Signed(one), Self::Signed(other)) => one != other,
             (Self::Signed(_), Self::None) | (Self::None, Self::Signed(_)) => true,
@@ -51,82 +62,46 @@ impl Clients {
     }
 }
 
-/// From which namespaces it lets routes in.
-enum From {
-    All,
-    Same,
-    None,
-    /// Those that have these labels.
-    Labels(Vec<Wanted>),
+/// Who says listeners, and what it says.
+pub(crate) struct Owner<'o, 'n> {
+    pub(crate) object: &'o Object<'n>,
+    pub(crate) items: Vec<Item<'n>>,
 }
 
-/// What a label of a namespace has to be.
-struct Wanted {
-    key: String,
-    how: How,
-}
-
-enum How {
-    In(Vec<String>),
-    NotIn(Vec<String>),
-    Exists,
-    IsAbsent,
-}
-
-/// All listeners of a Gateway; a fault for each that cannot be served.
+/// All listeners of a Gateway and of its ListenerSets, in the order of their precedence; a fault for each that cannot be served.
 pub(crate) fn all(
     cluster: &Cluster<'_>,
-    gateway: &Object<'_>,
-    items: &[Item<'_>],
+    owners: &[Owner<'_, '_>],
     ip: IpAddr,
     findings: &mut Findings,
 ) -> Vec<Listener> {
     let mut listeners = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let is_shut = cluster.mode.shut_listeners.contains(&index);
-        let mut quiet = Findings::default();
-        let findings = if is_shut { &mut quiet } else { &mut *findings };
-        let mut listener = Listener::of(cluster, gateway, item, ip, findings);
-        // One that lets in kinds of routes that are not served, too, is served to those that are.
-        let is_of_kind = |(_, how): &(usize, Broken)| *how == Broken::RouteKind;
-        let is_only_kinds = quiet.broken.iter().all(is_of_kind)
-            && quiet.broken.len() == quiet.faults.len()
-            && !quiet.faults.is_empty();
-        listener.is_served = !is_shut || is_only_kinds && listener.takes_routes;
-        listeners.push(listener);
-    }
-    let mut conflicts = Vec::new();
-    for (at, one) in listeners.iter().enumerate() {
-        let others = listeners.iter().enumerate();
-        let others = others.filter(|(of, other)| *of != at && other.port == one.port);
-        for (_, other) in others {
-            let conflict = if other.tls_or_not() != one.tls_or_not() {
-                const ITS_OWN: &str = "give it a port of its own";
-                (Broken::ProtocolConflict, "another protocol", ITS_OWN)
-            } else if other.clients.are_against(&one.clients) {
-                // Clients are asked for certificates before they say which listener a call is of.
-                const SAME: &str = "validate clients alike at both, or give it a port of its own";
-                let what = "another frontendValidation";
-                (Broken::ProtocolConflict, what, SAME)
-            } else if other.host() == one.host() {
-                const ITS_OWN: &str = "give it a host of its own";
-                (Broken::HostnameConflict, "the same host", ITS_OWN)
-            } else {
-                continue;
-            };
-            conflicts.push((at, conflict, other.name.clone()));
+    for owner in owners {
+        for (index, item) in owner.items.iter().enumerate() {
+            let is_shut = cluster
+                .mode
+                .is_listener_shut(&owner.object.spot.object, index);
+            let mut quiet = Findings::default();
+            let findings = if is_shut { &mut quiet } else { &mut *findings };
+            let mut listener = Listener::of(cluster, owner.object, (index, item), ip, findings);
+            // One that lets in kinds of routes that are not served, too, is served to those that are.
+            let is_of_kind = |(_, how): &(usize, Broken)| *how == Broken::RouteKind;
+            let is_only_kinds = quiet.broken.iter().all(is_of_kind)
+                && quiet.broken.len() == quiet.faults.len()
+                && !quiet.faults.is_empty();
+            listener.is_served = !is_shut || is_only_kinds && listener.takes_routes;
+            listeners.push(listener);
         }
     }
-    for (at, (how, what, hint), other) in conflicts {
-        let Some(one) = listeners.get_mut(at) else {
+    for conflict in conflicts(&listeners) {
+        let Some(one) = listeners.get_mut(conflict.at) else {
             continue;
         };
-        if cluster.mode.shut_listeners.contains(&at) {
+        if cluster.mode.is_listener_shut(&one.owner, one.place) {
             one.is_served = false;
             continue;
         }
-        let says = format!("is on the port of the listener {other}, which has {what}");
-        findings.break_off(how, &one.spot, says, hint);
+        findings.break_off(conflict.how, &one.spot, conflict.says, conflict.hint);
     }
     listeners
 }
@@ -136,11 +111,15 @@ impl Listener {
     pub(crate) fn open(spot: &Spot, port: u16, address: Tree, tls: Option<Tree>) -> Self {
         Self {
             spot: spot.clone(),
+            owner: Rc::clone(&spot.object),
+            home: String::new(),
+            place: 0,
             name: String::new(),
+            key: String::new(),
             port: port.into(),
             protocol: "HTTP".to_owned(),
             hostname: None,
-            from: From::All,
+            from: Namespaces::All,
             takes_routes: true,
             address: Some(address),
             tls,
@@ -151,8 +130,8 @@ impl Listener {
 
     fn of(
         cluster: &Cluster<'_>,
-        gateway: &Object<'_>,
-        item: &Item<'_>,
+        owner: &Object<'_>,
+        (place, item): (usize, &Item<'_>),
         ip: IpAddr,
         findings: &mut Findings,
     ) -> Self {
@@ -163,16 +142,21 @@ impl Listener {
             .and_then(|item| item.number(findings));
         let protocol = of.needed_text("protocol", findings);
         let hostname = of.text("hostname", findings);
+        let name = name.map(|s| s.value).unwrap_or_default();
         let mut listener = Self {
             spot: item.spot.clone(),
-            name: name.map(|s| s.value).unwrap_or_default(),
+            owner: Rc::clone(&owner.spot.object),
+            home: owner.namespace.clone(),
+            place,
+            key: key_of(owner.kind, &owner.namespace, &owner.name, &name),
+            name,
             port: 80,
             protocol: protocol
                 .as_ref()
                 .map_or("HTTP", |said| &said.value)
                 .to_owned(),
             hostname: hostname.map(|s| (s.value.to_ascii_lowercase(), s.spot)),
-            from: From::Same,
+            from: Namespaces::Same,
             takes_routes: true,
             address: None,
             tls: None,
@@ -203,7 +187,7 @@ impl Listener {
             "HTTPS" => match tls {
                 Some(tls) => {
                     let clients = &mut listener.clients;
-                    listener.tls = certificate(cluster, gateway, &tls, clients, findings);
+                    listener.tls = certificate(cluster, owner, &tls, clients, findings);
                 }
                 None => findings.fault(
                     &item.spot,
@@ -222,7 +206,7 @@ impl Listener {
             let mut allowed = allowed.fields(findings);
             listener.takes_routes = kinds(&mut allowed, findings);
             if let Some(namespaces) = allowed.take("namespaces") {
-                listener.from = From::of(&namespaces, findings);
+                listener.from = Namespaces::of(&namespaces, Namespaces::Same, findings);
             }
             allowed.end(findings);
         }
@@ -233,7 +217,7 @@ impl Listener {
     /// As our document writes it.
     pub(crate) fn tree(&self, serves_models: bool) -> Tree {
         Tree::map([
-            ("name", Some(Tree::text(&self.name))),
+            ("name", Some(Tree::text(&self.key))),
             ("data", self.address.clone()),
             (
                 "host",
@@ -250,32 +234,24 @@ impl Listener {
         .of(&self.spot)
     }
 
-    fn host(&self) -> Option<&str> {
+    pub(crate) fn host(&self) -> Option<&str> {
         self.hostname.as_ref().map(|(host, _)| host.as_str())
     }
 
-    fn tls_or_not(&self) -> bool {
+    pub(crate) fn is_tls(&self) -> bool {
         self.protocol == "HTTPS"
     }
 
+    /// Whether its protocol is served.
+    pub(crate) fn is_http(&self) -> bool {
+        matches!(self.protocol.as_str(), "HTTP" | "HTTPS")
+    }
+
     /// Whether a route of this kind and namespace may be attached.
-    pub(crate) fn lets_in(
-        &self,
-        cluster: &Cluster<'_>,
-        gateway: &Object<'_>,
-        route: &Object<'_>,
-    ) -> bool {
-        let is_from = match &self.from {
-            From::All => true,
-            From::Same => route.namespace == gateway.namespace,
-            From::None => false,
-            From::Labels(wanted) => {
-                let labels = cluster.labels_of_namespace(&route.namespace);
-                wanted.iter().all(|one| one.is_of(&labels))
-            }
-        };
+    pub(crate) fn lets_in(&self, cluster: &Cluster<'_>, route: &Object<'_>) -> bool {
+        let is_from = self.from.lets_in(cluster, &self.home, &route.namespace);
         let is_kind = self.takes_routes || !cluster.mode.is_live;
-        is_from && is_kind && matches!(self.protocol.as_str(), "HTTP" | "HTTPS")
+        is_from && is_kind && self.is_http()
     }
 
     /// Whether a route with these hosts can have a call that comes by it.
@@ -287,97 +263,9 @@ impl Listener {
     }
 }
 
-impl From {
-    fn of(item: &Item<'_>, findings: &mut Findings) -> Self {
-        let mut of = item.fields(findings);
-        let from = of.text("from", findings);
-        let selector = of.take("selector");
-        of.end(findings);
-        match from.as_ref().map(|said| said.value.as_str()) {
-            Some("All") => Self::All,
-            Some("None") => Self::None,
-            Some("Same") | None => Self::Same,
-            Some("Selector") => match selector {
-                Some(selector) => Self::Labels(wanted(&selector, findings)),
-                None => {
-                    let hint = "write selector: { matchLabels: … }";
-                    findings.fault(&item.spot, "chooses namespaces by no labels", hint);
-                    Self::None
-                }
-            },
-            Some(_) => {
-                findings.fault(
-                    &item.spot,
-                    "chooses namespaces in a way that is not read",
-                    "write from: All, Same or Selector",
-                );
-                Self::None
-            }
-        }
-    }
-}
-
-/// What a selector wants of labels.
-fn wanted(item: &Item<'_>, findings: &mut Findings) -> Vec<Wanted> {
-    let mut of = item.fields(findings);
-    let mut all = Vec::new();
-    if let Some(labels) = of.take("matchLabels") {
-        for (key, item) in labels.fields(findings).all() {
-            let value = item.text(findings).map(|said| said.value);
-            all.push(Wanted {
-                key: key.to_owned(),
-                how: How::In(value.into_iter().collect()),
-            });
-        }
-    }
-    for item in of.list("matchExpressions", findings) {
-        let mut of = item.fields(findings);
-        let key = of.needed_text("key", findings);
-        let operator = of.needed_text("operator", findings);
-        let values = of.texts("values", findings);
-        let values: Vec<String> = values.into_iter().map(|said| said.value).collect();
-        of.end(findings);
-        let (Some(key), Some(operator)) = (key, operator) else {
-            continue;
-        };
-        let how = match operator.value.as_str() {
-            "In" => How::In(values),
-            "NotIn" => How::NotIn(values),
-            "Exists" => How::Exists,
-            "DoesNotExist" => How::IsAbsent,
-            _ => {
-                let hint = "write In, NotIn, Exists or DoesNotExist";
-                findings.fault(&operator.spot, "is no operator", hint);
-                continue;
-            }
-        };
-        all.push(Wanted {
-            key: key.value,
-            how,
-        });
-    }
-    of.end(findings);
-    all
-}
-
-impl Wanted {
-    fn is_of(&self, labels: &[(String, String)]) -> bool {
-        let mut all = labels.iter();
-        let value = all
-            .find(|(key, _)| *key == self.key)
-            .map(|(_, value)| value);
-        match &self.how {
-            How::In(values) => value.is_some_and(|value| values.contains(value)),
-            How::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-            How::Exists => value.is_some(),
-            How::IsAbsent => value.is_none(),
-        }
-    }
-}
-
 fn certificate(
     cluster: &Cluster<'_>,
-    gateway: &Object<'_>,
+    owner: &Object<'_>,
     item: &Item<'_>,
     clients: &mut Clients,
     findings: &mut Findings,
@@ -402,7 +290,7 @@ fn certificate(
             let says = "names no roots for clients' certificates, and would let in who has none";
             findings.fault(&validation.spot, says, "write caCertificateRefs");
         }
-        client_ca = authority_file(cluster, gateway, &roots, findings);
+        client_ca = authority_file(cluster, owner, &roots, findings);
         let file = client_ca.as_ref().map(Tree::flow);
         *clients = file.map_or(Clients::Unknown, Clients::Signed);
         let mode = inside.text("mode", findings);
@@ -421,14 +309,22 @@ fn certificate(
         );
         return None;
     };
-    let secret = Reference::whole(one, (CORE, "Secret"), &gateway.namespace, findings)?;
-    let [certificate, key] = certificate_of(cluster, gateway, &secret, findings)?;
+    let secret = Reference::whole(one, (CORE, "Secret"), &owner.namespace, findings)?;
+    let [certificate, key] = certificate_of(cluster, owner, &secret, findings)?;
     let made = Tree::map([
         ("certificate", Some(certificate)),
         ("key", Some(key)),
         ("client_ca", client_ca),
     ]);
     Some(made.of(&item.spot))
+}
+
+/// What our document calls a listener: those of ListenerSets may have names that others have, too.
+pub(crate) fn key_of(kind: &str, namespace: &str, owner: &str, name: &str) -> String {
+    match kind {
+        "ListenerSet" => format!("{namespace}/{owner}/{name}"),
+        _ => name.to_owned(),
+    }
 }
 
 /// What a route's host and a listener's have in common, where they have something.

@@ -25,7 +25,7 @@ use crate::mode::{Mode, Parts, Shut};
 use crate::object;
 use crate::{Input, Lowered};
 use reach::Entry;
-pub use status::{Gate, status};
+pub use status::{Gate, refusal, status};
 use verdict::Judged;
 pub use verdict::{Condition, Report, Verdict};
 
@@ -33,6 +33,8 @@ pub use verdict::{Condition, Report, Verdict};
 const ROUNDS_MAX: usize = 64;
 /// What faults are told against where no object is to blame.
 const PLACE: &str = "kubernetes";
+/// What is said of an object that is not taken, where it is named.
+const FAULTY: &str = "is there, and faulty: its status says how";
 
 /// An object's kind, namespace (`default` of what has none) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +45,13 @@ pub struct Id {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl Id {
+    /// As faults name it.
+    fn shown(&self) -> String {
+        format!("{} {}/{}", self.kind, self.namespace, self.name)
+    }
 }
 
 /// Which objects are meant, and what goes with them.
@@ -304,18 +313,17 @@ impl Found {
         let id = key(&entry.id);
         match entry.id.kind.as_str() {
             "Gateway" => {
-                let of_listeners: Option<BTreeSet<usize>> =
-                    faults.iter().map(|told| listener_of(&told.0)).collect();
-                match of_listeners {
-                    // A listener that cannot be served keeps no other from being.
-                    Some(more) if !more.is_subset(&self.mode.shut_listeners) => {
-                        self.mode.shut_listeners.extend(more);
-                    }
-                    _ => self.is_gateway_faulty = true,
+                if !self.close_listeners(entry, faults) {
+                    self.is_gateway_faulty = true;
+                }
+            }
+            "ListenerSet" => {
+                if !self.close_listeners(entry, faults) {
+                    self.mode.refused.insert(id, FAULTY.to_owned());
                 }
             }
             "GatewayClass" => self.is_gateway_faulty = true,
-            "AIGatewayRoute" | "HTTPRoute" => {
+            "AIGatewayRoute" | "HTTPRoute" | "MCPRoute" => {
                 let is_plain = entry.id.kind == "HTTPRoute";
                 let parts = parts_of(faults, is_plain);
                 let shut = self.mode.shut.get(&id).unwrap_or(&Shut::Nothing);
@@ -323,8 +331,7 @@ impl Found {
                 self.mode.shut.insert(id, now);
             }
             kind => {
-                let why = "is there, and faulty: its status says how".to_owned();
-                self.mode.refused.insert(id, why);
+                self.mode.refused.insert(id, FAULTY.to_owned());
                 // The older one of two that say the same is in force.
                 if faults.iter().all(|(_, how)| *how == Some(Broken::Conflict)) {
                     return;
@@ -338,6 +345,21 @@ impl Found {
                 self.mode.all_shut |= entry.has_selectors;
             }
         }
+    }
+
+    /// Closes the listeners that faults are of; whether that is all of them, and something new.
+    fn close_listeners(&mut self, entry: &Entry, faults: &[Told]) -> bool {
+        let of_listeners: Option<BTreeSet<usize>> =
+            faults.iter().map(|told| listener_of(&told.0)).collect();
+        let Some(places) = of_listeners else {
+            return false;
+        };
+        let before = self.mode.shut_listeners.len();
+        let owner = entry.id.shown();
+        let more = places.into_iter().map(|place| (owner.clone(), place));
+        // A listener that cannot be served keeps no other from being.
+        self.mode.shut_listeners.extend(more);
+        self.mode.shut_listeners.len() > before
     }
 
     fn close_target(&mut self, policy: &Id, target: &Id) {
@@ -451,7 +473,10 @@ fn says_address(node: &Node) -> bool {
 
 /// What a trial found: a place in the document, and what is wrong there.
 fn of_trial(says: &str) -> Fault {
-    match says.split_once(": ") {
+    let split = says.split_once(": ");
+    // What is compiled says the line of the document, too.
+    let split = split.map(|(path, rest)| (path.split(" (line ").next().unwrap_or(path), rest));
+    match split {
         Some((path, rest)) if !path.contains(' ') => Fault {
             path: path.to_owned(),
             ..unplaced(rest.to_owned())

@@ -18,8 +18,8 @@ pub(crate) struct Mode {
     pub(crate) has_own_address: bool,
     /// The zone that the gate is in.
     pub(crate) zone: Option<String>,
-    /// Listeners of the Gateway that are not served, by their place.
-    pub(crate) shut_listeners: BTreeSet<usize>,
+    /// Listeners that are not served, by the object that says them and their place there.
+    pub(crate) shut_listeners: BTreeSet<(String, usize)>,
     /// Every route is closed.
     pub(crate) all_shut: bool,
     pub(crate) shut: BTreeMap<[String; 3], Shut>,
@@ -82,6 +82,12 @@ impl Shut {
 }
 
 impl Mode {
+    /// Whether a listener is not served, of an object as faults name it.
+    pub(crate) fn is_listener_shut(&self, owner: &str, place: usize) -> bool {
+        let mut shut = self.shut_listeners.iter();
+        shut.any(|(of, at)| of == owner && *at == place)
+    }
+
     /// How much of a route is closed.
     pub(crate) fn shut(&self, route: &Object<'_>) -> Shut {
         let key = [route.kind, &route.namespace, &route.name].map(str::to_owned);

@@ -45,6 +45,7 @@ pub(crate) const WATCHED: &[Kind] = &[
         )
     },
     kind("Gateway", GATEWAY_API, &["v1", "v1beta1"], "gateways"),
+    kind("ListenerSet", GATEWAY_API, &["v1"], "listenersets"),
     kind("HTTPRoute", GATEWAY_API, &["v1", "v1beta1"], "httproutes"),
     kind(
         "ReferenceGrant",
@@ -64,6 +65,7 @@ pub(crate) const WATCHED: &[Kind] = &[
         &["v1beta1", "v1alpha1"],
         "aigatewayroutes",
     ),
+    kind("MCPRoute", AI, &["v1beta1", "v1alpha1"], "mcproutes"),
     kind(
         "AIServiceBackend",
         AI,

@@ -10,7 +10,7 @@ use policy::listener::{Listener, Listeners};
 
 use crate::decode::At;
 use crate::host::HostListener;
-use crate::scalar::{Address, Name};
+use crate::scalar::{Address, ListenerName};
 use crate::schema::{self, Document};
 
 impl super::Lowering<'_> {
@@ -65,7 +65,7 @@ impl super::Lowering<'_> {
     fn against(
         &mut self,
         one: &schema::Listener,
-        (name, data): (&At<Name>, &At<Address>),
+        (name, data): (&At<ListenerName>, &At<Address>),
         other: &schema::Listener,
     ) {
         let (Some(their), Some(there)) = (other.name.get(), other.data.get()) else {

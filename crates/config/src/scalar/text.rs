@@ -47,6 +47,11 @@ texts! {
     else "is not a name", "use 1 to 64 of A-Z a-z 0-9 . _ -";
     { "pattern": "^[A-Za-z0-9._-]{1,64}$" }
 
+    /// A listener: a part of an object of Kubernetes, with that object's name and namespace where several may have it.
+    ListenerName if |text| is_of(text, 600, |b| b.is_ascii_alphanumeric() || b"._/-".contains(&b)),
+    else "is not the name of a listener", "use 1 to 600 of A-Z a-z 0-9 . _ / -";
+    { "pattern": "^[A-Za-z0-9._/-]{1,600}$" }
+
     /// A server of tools: a part of the names of its tools, in front of two underscores, which it must not hold itself.
     ServerName if |text| text.len() <= 32 && text.split(['_', '-']).all(|part| is_of(part, 32, |b| b.is_ascii_alphanumeric())),
     else "is not the name of a server", "use at most 32 of A-Z a-z 0-9, and single _ or - between them";

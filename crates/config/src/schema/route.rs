@@ -7,8 +7,8 @@ use super::plain::{FieldEdits, Mirror, Redirect, Rewrite};
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
     Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, FilesApi, Flag, HeaderValue,
-    MatchedHeader, MatchedHost, MatchedText, MethodName, Model, Name, PassedHeader, Path, Pattern,
-    QueryName, Ratio, Span, Status, UpstreamHostName, Whose, Window,
+    ListenerName, MatchedHeader, MatchedHost, MatchedText, MethodName, Model, Name, PassedHeader,
+    Path, Pattern, QueryName, Ratio, Span, Status, UpstreamHostName, Whose, Window,
 };
 
 record! {
@@ -133,7 +133,7 @@ record! {
         /// Members of the query that a call of plain HTTP has, by name, with these values.
         optional query: MapOf<QueryName, At<MatchedText>>,
         /// Listeners that a call of plain HTTP comes by. All unless said.
-        optional listener: OneOrMany<Name>,
+        optional listener: OneOrMany<ListenerName>,
     }
 }
 

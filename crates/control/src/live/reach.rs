@@ -31,6 +31,8 @@ pub(crate) struct Entry {
     pub(super) has_selectors: bool,
     /// The Gateways that it is attached to.
     pub(super) parents: Vec<(String, String)>,
+    /// The ListenerSets that it is attached to.
+    sets: Vec<(String, String)>,
 }
 
 impl Entry {
@@ -73,6 +75,7 @@ impl Entry {
             targets: Vec::new(),
             has_selectors: false,
             parents: Vec::new(),
+            sets: Vec::new(),
             id,
             node,
         };
@@ -118,10 +121,11 @@ impl Entry {
             let kind = text(item, "kind").map(str::to_owned);
             let name = name.to_owned();
             match key {
-                "parentRefs" if kind.as_deref().is_none_or(|kind| kind == "Gateway") => {
-                    self.parents.push((namespace, name));
-                }
-                "parentRefs" => {}
+                "parentRefs" | "parentRef" => match kind.as_deref() {
+                    None | Some("Gateway") => self.parents.push((namespace, name)),
+                    Some("ListenerSet") => self.sets.push((namespace, name)),
+                    Some(_) => {}
+                },
                 "targetRef" | "targetRefs" => self.targets.push(Id {
                     kind: kind.unwrap_or_else(|| "Gateway".to_owned()),
                     // A policy is for its own namespace.
@@ -192,6 +196,13 @@ pub(super) fn of_gate(
     kept.iter()
         .filter_map(|at| entries.get(*at))
         .for_each(|e| reach.take(e));
+    for (_, set) in of_kind("ListenerSet") {
+        let of = match set.parents.contains(&reach.gateway) {
+            true => &mut report.sets,
+            false => &mut report.other_sets,
+        };
+        of.insert(set.id.clone());
+    }
     loop {
         let more: Vec<usize> = entries
             .iter()
@@ -234,7 +245,17 @@ impl Reach {
         } = &entry.id;
         match kind.as_str() {
             "Gateway" | "GatewayClass" => false,
-            "AIGatewayRoute" | "HTTPRoute" => entry.parents.contains(&self.gateway),
+            "ListenerSet" => entry.parents.contains(&self.gateway),
+            "AIGatewayRoute" | "HTTPRoute" | "MCPRoute" => {
+                let is_set = |(namespace, name): &(String, String)| {
+                    self.ids.contains(&Id {
+                        kind: "ListenerSet".to_owned(),
+                        namespace: namespace.clone(),
+                        name: name.clone(),
+                    })
+                };
+                entry.parents.contains(&self.gateway) || entry.sets.iter().any(is_set)
+            }
             // They are watched because something of ours names them, and what allows is not for itself.
             "Secret" | "ConfigMap" | "ReferenceGrant" | "Service" | "EndpointSlice" | "Pod"
             | "Namespace" => true,

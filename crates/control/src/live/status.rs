@@ -4,13 +4,15 @@
 //! Invariant: what others wrote stays as it is, and a status that says the same already is not written.
 //! Not here: who writes (`kubernetes`), when.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{Condition, Id, Verdict};
 use crate::object::GATEWAY_API;
 
 /// What of the Gateway API beyond its core is honoured; in the order of the alphabet, as it has to be.
-const FEATURES: [&str; 29] = [
+const FEATURES: [&str; 30] = [
     "BackendTLSPolicy",
     "Gateway",
     "GatewayAddressEmpty",
@@ -39,6 +41,7 @@ const FEATURES: [&str; 29] = [
     "HTTPRouteRequestTimeout",
     "HTTPRouteResponseHeaderModification",
     "HTTPRouteSchemeRedirect",
+    "ListenerSet",
     "ReferenceGrant",
 ];
 
@@ -47,6 +50,7 @@ const FEATURES: [&str; 29] = [
 pub(super) enum Form {
     Class,
     Gateway,
+    Listeners,
     /// Entries for each Gateway under `parents`.
     Parents,
     /// Entries for each Gateway under `ancestors`.
@@ -61,12 +65,14 @@ pub(super) fn form(kind: &str) -> Form {
     match kind {
         "GatewayClass" => Form::Class,
         "Gateway" => Form::Gateway,
+        "ListenerSet" => Form::Listeners,
         "HTTPRoute" => Form::Parents,
         "InferencePool" => Form::Pool,
         "BackendTLSPolicy" | "BackendTrafficPolicy" | "ClientTrafficPolicy" | "SecurityPolicy" => {
             Form::Ancestors
         }
         "AIGatewayRoute"
+        | "MCPRoute"
         | "AIServiceBackend"
         | "BackendSecurityPolicy"
         | "Backend"
@@ -85,6 +91,10 @@ pub struct Gate {
     pub controller: String,
     /// Where clients reach it: addresses, or names.
     pub addresses: Vec<String>,
+    /// ListenerSets of that Gateway.
+    pub sets: BTreeSet<Id>,
+    /// Those of others.
+    pub other_sets: BTreeSet<Id>,
 }
 
 /// The status of an object as it should be; none where it is so. `object` is the whole object as it is, `now` the time as the API
@@ -122,11 +132,21 @@ pub fn status(verdict: &Verdict, object: &Value, gate: &Gate, now: &str) -> Opti
                 let all: Vec<Value> = gate.addresses.iter().map(address).collect();
                 members.insert("addresses".to_owned(), all.into());
             }
+            // Earlier kinds of a Gateway do not have it.
+            if verdict.sets > 0 || members.contains_key("attachedListenerSets") {
+                members.insert("attachedListenerSets".to_owned(), verdict.sets.into());
+            }
+            let listeners = stamp.listeners(&before, verdict);
+            members.insert("listeners".to_owned(), listeners.into());
+        }
+        Form::Listeners => {
+            stamp.conditions(members, &verdict.conditions);
             let listeners = stamp.listeners(&before, verdict);
             members.insert("listeners".to_owned(), listeners.into());
         }
         Form::Parents => {
-            let entries = stamp.parents(object, &before, verdict, gateway?, controller);
+            gateway?;
+            let entries = stamp.parents(object, &before, verdict, gate);
             put_entries(members, "parents", entries);
         }
         Form::Ancestors => {
@@ -141,6 +161,24 @@ pub fn status(verdict: &Verdict, object: &Value, gate: &Gate, now: &str) -> Opti
         }
     }
     (status != before).then_some(status)
+}
+
+/// Why an object is refused, where its status as it is does not say so: one word, and words for people.
+#[must_use]
+pub fn refusal(verdict: &Verdict, object: &Value, gate: &Gate) -> Option<(&'static str, String)> {
+    let of_parents = verdict.parents.iter().flat_map(|(_, all)| all);
+    let mut all = verdict.conditions.iter().chain(of_parents);
+    let why = all.find(|of| !of.is_true)?;
+    let status = &object["status"];
+    let entries = ["parents", "ancestors"].into_iter();
+    let entries = entries.flat_map(|name| status[name].as_array().into_iter().flatten());
+    let own = entries.filter(|entry| entry["controllerName"] == gate.controller.as_str());
+    let mut told = std::iter::once(status)
+        .chain(own)
+        .flat_map(|of| of["conditions"].as_array().into_iter().flatten());
+    let is_told = told
+        .any(|of| of["type"] == why.kind && of["status"] == "False" && of["reason"] == why.reason);
+    (!is_told).then(|| (why.reason, why.message.clone()))
 }
 
 /// A list of entries; an object that nobody said anything of is given none.
@@ -210,18 +248,29 @@ impl Stamp<'_> {
         verdict.listeners.iter().map(entry).collect()
     }
 
-    /// Entries of a route: those of others as they are, and one for each of its references to the Gateway.
+    /// Entries of a route: those of others as they are, and one for each of its references to the Gateway or a ListenerSet of it.
     fn parents(
         &self,
         object: &Value,
         before: &Value,
         verdict: &Verdict,
-        gateway: &Id,
-        controller: &str,
+        gate: &Gate,
     ) -> Vec<Value> {
-        let home = verdict.id.namespace.as_str();
+        let (home, controller) = (verdict.id.namespace.as_str(), gate.controller.as_str());
+        let is_gateway = |reference: &Value| {
+            let mut gateway = gate.gateway.iter();
+            gateway.any(|gateway| names(reference, home, gateway))
+        };
+        // An entry for a ListenerSet that is gone is taken back by whoever sees it.
         let is_ours = |entry: &Value| {
-            entry["controllerName"] == controller && names(&entry["parentRef"], home, gateway)
+            let reference = &entry["parentRef"];
+            let set = set_of(reference, home);
+            let is_set = set.is_some_and(|set| !gate.other_sets.contains(&set));
+            entry["controllerName"] == controller && (is_gateway(reference) || is_set)
+        };
+        let is_told = |reference: &Value| {
+            let set = set_of(reference, home);
+            is_gateway(reference) || set.is_some_and(|set| gate.sets.contains(&set))
         };
         let all = before["parents"].as_array().map_or(&[][..], Vec::as_slice);
         let mut entries: Vec<Value> = all
@@ -237,7 +286,7 @@ impl Stamp<'_> {
             .into_iter()
             .flatten()
             .enumerate();
-        for (at, reference) in references.filter(|(_, of)| names(of, home, gateway)) {
+        for (at, reference) in references.filter(|(_, of)| is_told(of)) {
             let mut known = all.iter().filter(|entry| is_ours(entry));
             let known = known.find(|entry| entry["parentRef"] == *reference);
             let mut own = verdict.parents.iter();
@@ -318,6 +367,17 @@ fn in_order(mut entries: Vec<Value>, before: &[Value]) -> Vec<Value> {
     };
     entries.sort_by_key(place);
     entries
+}
+
+/// The ListenerSet that a reference in an object of a namespace is to.
+fn set_of(reference: &Value, home: &str) -> Option<Id> {
+    let or = |name: &str, unless: &str| reference[name].as_str().unwrap_or(unless).to_owned();
+    let is_set = or("kind", "Gateway") == "ListenerSet" && or("group", GATEWAY_API) == GATEWAY_API;
+    is_set.then(|| Id {
+        kind: "ListenerSet".to_owned(),
+        namespace: or("namespace", home),
+        name: or("name", ""),
+    })
 }
 
 /// Whether a reference in an object of a namespace is to a Gateway.

@@ -19,7 +19,7 @@ impl Sources for World {
     }
 
     fn var(&self, _: &str) -> Option<String> {
-        Some("canary-of-a-variable".to_owned())
+        Some("canary-of-a-variable-of-the-gates-machine".to_owned())
     }
 }
 
@@ -410,6 +410,26 @@ fn a_faulty_object_closes_what_it_was_to_open_and_nothing_else() {
             "it is of no use",
         ),
         (
+            "a second policy of limits for a route, of which the older is in force",
+            with(&|all| {
+                let rule = json!({ "limit": { "requests": 1, "unit": "Hour" } });
+                let good =
+                    json!({ "rateLimit": { "type": "Global", "global": { "rules": [rule] } } });
+                for (name, created) in [
+                    ("limit", "2026-01-01T00:00:00Z"),
+                    ("late", "2026-01-02T00:00:00Z"),
+                ] {
+                    let mut of = limit(policy("AIGatewayRoute", "two", &good));
+                    of["metadata"]["name"] = json!(name);
+                    of["metadata"]["creationTimestamp"] = json!(created);
+                    all.push(of);
+                }
+            }),
+            &[("m", "first"), ("n", "second limited")],
+            ("BackendTrafficPolicy", "late"),
+            "Accepted false Invalid spec.targetRefs[0]: has a policy of this kind already; write both into one",
+        ),
+        (
             "what a closed target leads to",
             with(&|all| all.retain(|of| of["kind"] != "Secret")),
             &[("m", "closed"), ("n", "second")],
@@ -670,6 +690,7 @@ fn verdict(kind: &str, conditions: Vec<Condition>) -> Verdict {
             takes_routes: true,
             conditions: Vec::new(),
         }],
+        sets: 0,
     }
 }
 
@@ -690,7 +711,7 @@ fn gate() -> Gate {
             name: "door".to_owned(),
         }),
         controller: "tollgate/gateway".to_owned(),
-        addresses: Vec::new(),
+        ..Gate::default()
     }
 }
 
@@ -791,8 +812,11 @@ fn each_kind_has_the_status_that_its_api_says() {
     assert_eq!(none, None);
 }
 
+mod asked;
 mod gateway_api;
+mod listener_sets;
 mod pools;
+mod tools;
 
 #[test]
 fn where_more_is_faulty_than_is_looked_for_nothing_is_taken() {

@@ -10,6 +10,7 @@ use super::reach::Entry;
 use super::{Found, Id, Told, key, listener_of};
 use crate::findings::{Broken, Parent};
 use crate::gateway::NOT_SERVED;
+use crate::listener::key_of;
 use crate::mode::Shut;
 use crate::object::{GATEWAY_API, member, text};
 
@@ -21,6 +22,10 @@ const MESSAGE_BYTES_MAX: usize = 4096;
 pub struct Report {
     /// The Gateway that this gate is.
     pub gateway: Option<Id>,
+    /// ListenerSets that name it.
+    pub sets: BTreeSet<Id>,
+    /// Those that name another Gateway: what is said of routes to them is not this gate's to take back.
+    pub other_sets: BTreeSet<Id>,
     /// What is said of each object of ours.
     pub verdicts: Vec<Verdict>,
     /// Secrets and `ConfigMap`s that objects name, and may.
@@ -40,8 +45,10 @@ pub struct Verdict {
     pub conditions: Vec<Condition>,
     /// What is said in place of that to some of a route's parents, by their place in `parentRefs`.
     pub parents: Vec<(usize, Vec<Condition>)>,
-    /// What is said of each listener of a Gateway.
+    /// What is said of each listener of a Gateway or of a ListenerSet.
     pub listeners: Vec<Listener>,
+    /// ListenerSets that are attached to a Gateway.
+    pub sets: u32,
 }
 
 /// What is said of one listener.
@@ -65,6 +72,7 @@ impl Verdict {
             conditions,
             parents: Vec::new(),
             listeners: Vec::new(),
+            sets: 0,
         }
     }
 }
@@ -93,7 +101,7 @@ impl<'j> Judged<'j> {
 
     /// What became of a route at each of its parents that is the Gateway.
     fn parents_of(&self, route: &Entry) -> Vec<&'j Parent> {
-        let label = format!("{} {}/{}", route.id.kind, route.id.namespace, route.id.name);
+        let label = route.id.shown();
         let all = self.parents.iter();
         all.filter(|parent| *parent.route == *label).collect()
     }
@@ -130,14 +138,17 @@ impl Condition {
 impl Report {
     /// Notes that the gate cannot run by what the objects come to.
     pub fn fails(&mut self, why: &str) {
-        let gateway = self.gateway.clone();
-        let mut verdicts = self.verdicts.iter_mut();
-        let Some(verdict) = verdicts.find(|verdict| Some(&verdict.id) == gateway.as_ref()) else {
-            return;
-        };
-        let mut conditions = verdict.conditions.iter_mut();
-        if let Some(programmed) = conditions.find(|of| of.kind == "Programmed") {
-            *programmed = Condition::new("Programmed", false, "Invalid", cut(why.to_owned()));
+        let Self {
+            gateway, verdicts, ..
+        } = self;
+        let has_listeners =
+            |of: &Verdict| Some(&of.id) == gateway.as_ref() || of.id.kind == "ListenerSet";
+        for verdict in verdicts.iter_mut().filter(|verdict| has_listeners(verdict)) {
+            let mut conditions = verdict.conditions.iter_mut();
+            let programmed = conditions.find(|of| of.kind == "Programmed" && of.is_true);
+            if let Some(programmed) = programmed {
+                *programmed = Condition::new("Programmed", false, "Invalid", cut(why.to_owned()));
+            }
         }
     }
 
@@ -149,6 +160,7 @@ impl Report {
             conditions: vec![Condition::new("Accepted", false, "Invalid", message)],
             parents: Vec::new(),
             listeners: Vec::new(),
+            sets: 0,
         });
     }
 
@@ -179,10 +191,12 @@ impl Report {
                 _ if at == of.gateway => {}
                 "GatewayClass" | "Secret" | "ConfigMap" | "ReferenceGrant" | "Service"
                 | "EndpointSlice" | "Pod" | "Namespace" => {}
-                "AIGatewayRoute" | "HTTPRoute" => {
+                "AIGatewayRoute" | "HTTPRoute" | "MCPRoute" => {
                     let verdict = self.judge_route(at, entry, of, &mut attached);
                     self.verdicts.push(verdict);
                 }
+                // Its listeners have calls where the Gateway's have, which is told last.
+                "ListenerSet" => {}
                 _ => {
                     let refused = of.found.mode.refused.get(&key(&entry.id));
                     let conditions = match entry.id.kind.as_str() {
@@ -208,8 +222,21 @@ impl Report {
             let is_programmed = conditions
                 .iter()
                 .any(|of| of.kind == "Programmed" && of.is_true);
+            let mut sets_attached = 0;
+            for (at, set) in of
+                .kept
+                .iter()
+                .filter_map(|at| Some((*at, of.entries.get(*at)?)))
+            {
+                if set.id.kind == "ListenerSet" {
+                    let verdict = judge_set(at, set, of, is_programmed, &attached);
+                    sets_attached += u32::from(verdict.conditions.iter().any(is_accepted));
+                    self.verdicts.push(verdict);
+                }
+            }
             let mut verdict = Verdict::of(entry, conditions);
             verdict.listeners = listeners_of(entry, faults, is_programmed, &attached);
+            verdict.sets = sets_attached;
             self.verdicts.push(verdict);
         }
     }
@@ -224,9 +251,7 @@ impl Report {
         let nothing = Shut::Nothing;
         let shut = of.found.mode.shut.get(&key(&entry.id)).unwrap_or(&nothing);
         let conditions = of_route(of.faults(at), shut, of.found, of.left_out(at));
-        let is_accepted = conditions
-            .iter()
-            .any(|of| of.kind == "Accepted" && of.is_true);
+        let is_accepted = conditions.iter().any(is_accepted);
         let parents = of.parents_of(entry);
         let mut names = BTreeSet::new();
         let mut verdict = Verdict::of(entry, conditions);
@@ -247,7 +272,7 @@ impl Report {
                 *attached.entry(name).or_default() += 1;
             }
         }
-        if entry.id.kind == "AIGatewayRoute" {
+        if matches!(entry.id.kind.as_str(), "AIGatewayRoute" | "MCPRoute") {
             let is_attached = parents.is_empty() || verdict.parents.len() < parents.len();
             let first = verdict
                 .parents
@@ -260,9 +285,78 @@ impl Report {
     }
 }
 
+fn is_accepted(condition: &Condition) -> bool {
+    condition.kind == "Accepted" && condition.is_true
+}
+
+/// What is said of a ListenerSet, and of each of its listeners.
+fn judge_set(
+    at: usize,
+    set: &Entry,
+    of: &Judged<'_>,
+    is_programmed: bool,
+    attached: &BTreeMap<String, u32>,
+) -> Verdict {
+    let faults = of.faults(at);
+    let bad = |reason, message: String| {
+        ["Accepted", "Programmed"].map(|kind| Condition::new(kind, false, reason, message.clone()))
+    };
+    let others: Vec<&Told> = faults
+        .iter()
+        .filter(|told| listener_of(&told.0).is_none())
+        .collect();
+    if !others.is_empty() {
+        let is_let_in = !others
+            .iter()
+            .any(|(_, how)| *how == Some(Broken::NotAllowed));
+        let reason = if is_let_in { "Invalid" } else { "NotAllowed" };
+        let message = said(others.iter().map(|(fault, _)| fault));
+        return Verdict::of(set, bad(reason, message).into());
+    }
+    let listeners = listeners_of(set, faults, is_programmed, attached);
+    let bad_ones = faults
+        .iter()
+        .filter(|(_, how)| *how != Some(Broken::RouteKind));
+    let bad_ones: BTreeSet<Option<usize>> = bad_ones.map(|(fault, _)| listener_of(fault)).collect();
+    let is_any_good = bad_ones.len() < listeners.len();
+    let message = said(faults.iter().map(|(fault, _)| fault));
+    let conditions = match is_any_good {
+        false => bad("ListenersNotValid", message).into(),
+        true => {
+            let reason = if faults.is_empty() {
+                "Accepted"
+            } else {
+                "ListenersNotValid"
+            };
+            let message = if faults.is_empty() {
+                of.left_out(at)
+            } else {
+                message
+            };
+            let programmed = match is_programmed {
+                true => Condition::good("Programmed", "Programmed"),
+                false => Condition::new(
+                    "Programmed",
+                    false,
+                    "Invalid",
+                    "its Gateway is not".to_owned(),
+                ),
+            };
+            vec![
+                Condition::new("Accepted", true, reason, message),
+                programmed,
+            ]
+        }
+    };
+    Verdict {
+        listeners,
+        ..Verdict::of(set, conditions)
+    }
+}
+
 /// Whether objects of a kind have an entry in their status for each parent, beside those of others.
 fn has_entries(kind: &str) -> bool {
-    !matches!(kind, "Gateway" | "GatewayClass")
+    !matches!(kind, "Gateway" | "GatewayClass" | "ListenerSet")
         && !matches!(
             super::status::form(kind),
             super::status::Form::Conditions | super::status::Form::None
@@ -313,12 +407,12 @@ fn of_gateway(faults: &[Told], found: &Found, is_loaded: bool, left_out: String)
 
 /// What is said of each listener.
 fn listeners_of(
-    gateway: &Entry,
+    owner: &Entry,
     faults: &[Told],
     is_programmed: bool,
     attached: &BTreeMap<String, u32>,
 ) -> Vec<Listener> {
-    let items = member(&gateway.node, "spec").and_then(|spec| member(spec, "listeners"));
+    let items = member(&owner.node, "spec").and_then(|spec| member(spec, "listeners"));
     let items = match items.map(|items| &items.value) {
         Some(config::Value::List(items)) => items.as_slice(),
         _ => &[],
@@ -329,8 +423,12 @@ fn listeners_of(
             .iter()
             .filter(|(fault, _)| listener_of(fault) == Some(at));
         let own: Vec<&Told> = own.collect();
+        let Id {
+            kind, namespace, ..
+        } = &owner.id;
+        let key = key_of(kind, namespace, &owner.id.name, &name);
         Listener {
-            attached: attached.get(&name).copied().unwrap_or(0),
+            attached: attached.get(&key).copied().unwrap_or(0),
             takes_routes: takes_routes(item)
                 && matches!(text(item, "protocol"), Some("HTTP" | "HTTPS")),
             conditions: of_listener(&own, is_programmed),
@@ -352,8 +450,8 @@ fn of_listener(faults: &[&Told], is_programmed: bool) -> Vec<Condition> {
     let is_of_refs = |(fault, _): &&&Told| fault.path.contains(".tls.certificateRefs");
     let of_refs = faults.iter().find(is_of_refs);
     let accepted = match conflict {
-        _ if has(Broken::Protocol) => bad("Accepted", "UnsupportedProtocol"),
         Some(reason) => bad("Accepted", reason),
+        None if has(Broken::Protocol) => bad("Accepted", "UnsupportedProtocol"),
         None => Condition::good("Accepted", "Accepted"),
     };
     let resolved = match of_refs {
@@ -370,7 +468,7 @@ fn of_listener(faults: &[&Told], is_programmed: bool) -> Vec<Condition> {
         .all(|(_, how)| *how == Some(Broken::RouteKind));
     let programmed = match is_programmed && is_only_kinds {
         true => Condition::good("Programmed", "Programmed"),
-        false => bad("Programmed", "Invalid"),
+        false => bad("Programmed", conflict.unwrap_or("Invalid")),
     };
     let conflicted = match conflict {
         Some(reason) => Condition::new("Conflicted", true, reason, message.clone()),
@@ -418,7 +516,8 @@ fn of_route(faults: &[Told], shut: &Shut, found: &Found, left_out: String) -> Ve
                     | Broken::RouteKind
                     | Broken::Protocol
                     | Broken::ProtocolConflict
-                    | Broken::HostnameConflict,
+                    | Broken::HostnameConflict
+                    | Broken::NotAllowed,
                 )
                 | None => "UnsupportedValue",
             };

@@ -285,8 +285,14 @@ impl Exchange {
         };
         let workload = s.workload(reading.opened.workload)?;
         reading.is_looked_into = true;
-        let minds = minds(workload, self.record.caller.as_deref(), call, s);
-        call.inside(reading.opened.operation, minds)
+        let operation = reading.opened.operation;
+        let minds = minds(
+            workload,
+            self.record.caller.as_deref(),
+            (call, operation),
+            s,
+        );
+        call.inside(operation, minds)
     }
 
     pub(super) fn body_end(
@@ -308,9 +314,10 @@ impl Exchange {
         let s = env.snapshot;
         let workload = s.workload(opened.workload);
         if let (Some(call), Some(workload), false) = (&mut call, workload, is_looked_into)
-            && (workload.shares_account || call.may_name_more())
+            && (workload.shares_account || call.may_name_more(opened.operation))
         {
-            let minds = minds(workload, self.record.caller.as_deref(), call, s);
+            let caller = self.record.caller.as_deref();
+            let minds = minds(workload, caller, (call, opened.operation), s);
             call.look_inside(opened.operation, minds, body);
         }
         if let Some(authorizer) = workload.and_then(|workload| workload.call_authorizer.as_ref()) {
@@ -495,7 +502,7 @@ impl Exchange {
 pub(crate) fn minds(
     workload: &Workload,
     caller: Option<&Caller>,
-    call: &CallHead,
+    (call, operation): (&CallHead, Operation),
     s: &Snapshot,
 ) -> Minds {
     let is_held_to_models = || {
@@ -505,7 +512,7 @@ pub(crate) fn minds(
     };
     Minds {
         stored: workload.shares_account,
-        models: call.may_name_more() && is_held_to_models(),
+        models: call.may_name_more(operation) && is_held_to_models(),
     }
 }
 

@@ -2,10 +2,15 @@
 //!
 //! Invariant: every message is read whole before it passes. A client's `response.create` passes once it is admitted, and is refused by an
 //! event where it is not; an answer that the server makes by itself is admitted when it begins, and ends the session where it is not.
-//! What is kept of either side has a bound.
-//! Not here: who may open a session, and the request for it (`policy::exchange`), one answer (`answer`), frames (`wire::websocket`).
+//! What is kept of either side has a bound. A long message of a client's is looked through beside the worker, and what its client says
+//! behind it waits.
+//! Not here: who may open a session, and the request for it (`policy::exchange`), how it opens (`handshake`), how messages come and go
+//! (`messages`), what they say (`said`), one answer (`answer`), frames (`wire::websocket`).
 
 mod answer;
+mod handshake;
+mod messages;
+mod ran;
 mod said;
 
 use std::collections::VecDeque;
@@ -15,23 +20,25 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
-use policy::credential::protocols;
 use policy::exchange::{Relay, Verdict};
 use policy::record::Outcome;
 use policy::refusal::Refusal;
-use wire::call::{Cap, realtime_error};
-use wire::head::{Known, RequestHead, ResponseHead};
+use wire::call::Cap;
+use wire::head::RequestHead;
 use wire::meter::Meter;
 use wire::usage::Reading;
-use wire::websocket::{self, Message, Reader};
+use wire::websocket::{self, Reader};
 
 use self::answer::{Answer, Opening, Wanted};
+use self::handshake::{handshake, opening};
+use self::messages::ToService;
+use self::said::Heard;
 use super::active::ActiveExchange;
+use super::unfinished::Unfinished;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::stint::Stint;
-use crate::upstream::{Body, Chunk, Response};
+use crate::upstream::{Body, Response};
 use crate::worker::Worker;
 
 /// As long as OpenAI keeps one.
@@ -40,13 +47,11 @@ const LIFE: Duration = Duration::from_secs(60 * 60);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Answers that may be asked for and not over at one time.
 const ANSWERS_MAX: usize = 16;
-/// No more is read of a side while so much waits for the other.
-const WAITING_BYTES: usize = 256 << 10;
 /// Codes that end a session.
-const NORMAL: u16 = 1000;
 const GOING_AWAY: u16 = 1001;
-const ONLY_TEXT: u16 = 1003;
 const REFUSED: u16 = 1008;
+/// A message was begun and not ended in time.
+const UNFINISHED: u16 = 1008;
 const BROKEN: u16 = 1011;
 const NO_ROOM: u16 = 1013;
 
@@ -89,7 +94,7 @@ pub(super) async fn run<D: Downstream>(
     client.field(b"x-request-id", active.exchange.record().id.as_bytes());
     client.begun();
     active.exchange.answers(worker.now(), false);
-    let bounds = &active.view().snapshot().bounds;
+    let bounds = active.view().snapshot().bounds;
     let most = usize::try_from(bounds.body_bytes).unwrap_or(usize::MAX);
     let model = active.exchange.record().model_asked.clone();
     let mut life = Deadline::new(&worker.clock.wheel);
@@ -101,17 +106,22 @@ pub(super) async fn run<D: Downstream>(
         active,
         client,
         service: &mut response.body,
-        from_client: Reader::new(most),
+        from_client: Unfinished::new(&worker, &bounds, most),
         from_service: Reader::of_server(most),
         to_client: Vec::new(),
-        to_service: Bytes::new(),
+        sending: 0,
+        to_service: ToService::default(),
         kept: 0,
         said: said::Said::new(model),
+        looking: None,
         admitting: None,
         asked: VecDeque::new(),
         made: Vec::new(),
         answers: Vec::new(),
+        transcribing: Vec::new(),
         stint: Stint::default(),
+        waits_for_client: false,
+        service_is_over: false,
     };
     deadline.set(relay.idle);
     let mut drained = pin!(worker.drained.notified());
@@ -131,53 +141,13 @@ pub(super) async fn run<D: Downstream>(
     }
 }
 
-/// What each answer has from the request that opened the session.
-fn opening<'h, D: Downstream>(
-    active: &ActiveExchange,
-    head: &'h RequestHead,
-    client: &D,
-) -> Option<Opening<'h>> {
-    let (record, s) = (active.exchange.record(), active.view().snapshot());
-    let endpoint = s.endpoint(record.endpoint?)?;
-    Some(Opening {
-        worker: Rc::clone(active.worker()),
-        head,
-        peer: client.peer(),
-        workload: (&*s.workload(record.workload?)?.name).into(),
-        backend: (&*s.backend(endpoint.backend)?.name).into(),
-        authority: endpoint.authority.as_str().into(),
-    })
-}
-
-/// The fields by which a client is told that its connection is a WebSocket now. `None` where the server did not agree to what was asked.
-fn handshake(
-    asked: &RequestHead,
-    answered: &ResponseHead,
-) -> Option<Vec<(&'static [u8], Vec<u8>)>> {
-    let key = asked.fields.by_name(b"sec-websocket-key").next()?;
-    let accept = super::websocket::accept(key).into_bytes();
-    let mut theirs = answered.fields.by_name(b"sec-websocket-accept");
-    let has_extension = answered
-        .fields
-        .by_name(b"sec-websocket-extensions")
-        .next()
-        .is_some();
-    if theirs.next() != Some(&accept[..]) || has_extension {
-        return None;
-    }
-    let mut fields = vec![(&b"sec-websocket-accept"[..], accept)];
-    if let Some(chosen) = answered.fields.of(Known::SecWebsocketProtocol).next() {
-        let offered = protocols::offered(asked);
-        let mut offered = offered.split(|b| *b == b',').map(<[u8]>::trim_ascii);
-        if !offered.any(|one| one == chosen) {
-            return None;
-        }
-        fields.push((&b"sec-websocket-protocol"[..], chosen.to_vec()));
-    }
-    Some(fields)
-}
-
 type Admitting<'s> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + 's>>;
+
+/// A long message of a client's, while it is looked through beside the worker.
+struct Looking<'s> {
+    bytes: usize,
+    heard: Pin<Box<dyn Future<Output = Option<Heard>> + 's>>,
+}
 
 /// An answer that its client asked for, while it is judged.
 struct Create<'s> {
@@ -187,6 +157,8 @@ struct Create<'s> {
     /// Its id there, and the client's own name for it.
     id: Box<str>,
     named: Option<Box<str>>,
+    /// It is no part of the conversation.
+    is_apart: bool,
 }
 
 /// One that was asked for, and that the server has not begun.
@@ -198,6 +170,7 @@ struct AskedFor {
 /// One that the server makes by itself, while it is judged.
 struct Made<'s> {
     id: Box<str>,
+    wanted: Wanted,
     admitting: Admitting<'s>,
     /// Pieces that came meanwhile: bytes, and whether they are sound.
     pieces: Vec<(usize, bool)>,
@@ -217,18 +190,27 @@ struct Session<'s, D> {
     active: &'s mut ActiveExchange,
     client: &'s mut D,
     service: &'s mut Body,
-    from_client: Reader,
+    from_client: Unfinished,
     from_service: Reader,
     to_client: Vec<u8>,
-    to_service: Bytes,
+    /// Bytes that were given to the client's connection and have not left.
+    sending: usize,
+    to_service: ToService,
     /// Bytes that are counted as kept.
     kept: usize,
     said: said::Said,
+    looking: Option<Looking<'s>>,
     admitting: Option<Create<'s>>,
     asked: VecDeque<AskedFor>,
     made: Vec<Made<'s>>,
     answers: Vec<(Box<str>, Answer)>,
+    /// Items that are being written down, and the bytes of each so far.
+    transcribing: Vec<(Box<str>, usize)>,
     stint: Stint,
+    /// Nothing is left to do of what its client said.
+    waits_for_client: bool,
+    /// The server says no more.
+    service_is_over: bool,
 }
 
 impl<D: Downstream> Session<'_, D> {
@@ -264,6 +246,9 @@ impl<D: Downstream> Session<'_, D> {
             if is_drained && self.is_still() {
                 return Poll::Ready(End::Closed(GOING_AWAY));
             }
+            if self.waits_for_client && self.from_client.poll(cx).is_ready() {
+                return Poll::Ready(End::Closed(UNFINISHED));
+            }
             let is_over = life.poll(cx).is_ready() || deadline.poll(cx).is_ready();
             return match is_over {
                 true => Poll::Ready(End::Closed(GOING_AWAY)),
@@ -274,7 +259,8 @@ impl<D: Downstream> Session<'_, D> {
 
     /// Whether no answer is asked for or made.
     fn is_still(&self) -> bool {
-        self.admitting.is_none()
+        self.looking.is_none()
+            && self.admitting.is_none()
             && self.asked.is_empty()
             && self.made.is_empty()
             && self.answers.is_empty()
@@ -283,8 +269,9 @@ impl<D: Downstream> Session<'_, D> {
     /// Counts what is kept; false where there is no room for it.
     fn count(&mut self) -> bool {
         let pending = self.admitting.as_ref().map_or(0, |of| of.event.len());
-        let held = self.from_client.held() + self.from_service.held() + pending;
-        let now = held + self.to_client.len() + self.to_service.len();
+        let looked_at = self.looking.as_ref().map_or(0, |of| of.bytes);
+        let held = self.from_client.held() + self.from_service.held() + pending + looked_at;
+        let now = held + self.to_client.len() + self.sending + self.to_service.len();
         let bound = self.worker.view().snapshot().bounds.bodies_bytes;
         if now <= self.kept {
             self.worker.drop_body(self.kept - now);
@@ -317,6 +304,7 @@ impl<D: Downstream> Session<'_, D> {
             match judged {
                 Ok(answer) => self.made(made, answer),
                 Err(refusal) => {
+                    self.owes(made, Outcome::Aborted);
                     self.tell(&refusal, None);
                     return Poll::Ready(Err(End::Closed(REFUSED)));
                 }
@@ -333,193 +321,12 @@ impl<D: Downstream> Session<'_, D> {
         match judged {
             Ok(mut answer) => {
                 self.pass_up(&create.event);
-                answer.runs = true;
+                (answer.runs, answer.is_apart) = (true, create.is_apart);
                 let id = create.id;
                 self.asked.push_back(AskedFor { id, answer });
             }
             Err(refusal) => self.tell(&refusal, create.named.as_deref()),
         }
-    }
-
-    /// An answer of the server's own may be made.
-    fn made(&mut self, made: Made<'_>, mut answer: Answer) {
-        answer.runs = true;
-        for (bytes, is_audio) in made.pieces {
-            answer.take(bytes, is_audio);
-        }
-        match made.over {
-            Some(Over::Done(usage, is_good)) => answer.end(&usage, is_good),
-            Some(Over::Seconds(seconds)) => answer.end_by_seconds(seconds),
-            None => self.answers.push((made.id, answer)),
-        }
-    }
-
-    /// A client's messages to the server.
-    fn poll_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        let mut moved = false;
-        if !self.to_service.is_empty() {
-            let before = self.to_service.len();
-            match self.service.poll_send(&mut self.to_service, cx) {
-                Poll::Ready(Ok(())) => moved = true,
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Broke)),
-                Poll::Pending => moved = self.to_service.len() < before,
-            }
-        }
-        // In order: while an answer is judged, what its client says behind it waits.
-        while self.admitting.is_none()
-            && self.to_service.len() < WAITING_BYTES
-            && self.to_client.len() < WAITING_BYTES
-        {
-            match self.from_client.message() {
-                Ok(Some(message)) => {
-                    moved = true;
-                    if let Some(end) = self.hear_client(message) {
-                        return Poll::Ready(Err(end));
-                    }
-                    continue;
-                }
-                Ok(None) => {}
-                Err(fault) => return Poll::Ready(Err(End::Closed(fault.code()))),
-            }
-            match self.client.poll_body(&self.worker.buffers, cx) {
-                Poll::Ready(Ok(Some(piece))) => {
-                    moved = true;
-                    self.stint.add(piece.len());
-                    self.active.exchange.tunnelled(piece.len() as u64);
-                    self.from_client.push(&piece);
-                }
-                Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Err(End::Gone)),
-                Poll::Pending => break,
-            }
-        }
-        match moved {
-            true => Poll::Ready(Ok(())),
-            false => Poll::Pending,
-        }
-    }
-
-    fn hear_client(&mut self, message: Message) -> Option<End> {
-        match message {
-            Message::Text(text) => {
-                self.client_said(text.as_bytes());
-                None
-            }
-            Message::Ping(payload) => {
-                websocket::pong(&payload, &mut self.to_client);
-                None
-            }
-            Message::Pong => None,
-            Message::Binary(_) => Some(End::Closed(ONLY_TEXT)),
-            Message::Close(code) => Some(End::Closed(code.unwrap_or(NORMAL))),
-        }
-    }
-
-    /// The server's messages to the client, once that has taken those before.
-    fn poll_down(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        match self.client.poll_flushed(cx) {
-            Poll::Ready(Ok(())) => {}
-            Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Gone)),
-            Poll::Pending if self.client.progressed() => return Poll::Ready(Ok(())),
-            Poll::Pending => return Poll::Pending,
-        }
-        // What it has not taken grows no more, and neither does what the server has not.
-        if self.send_down(cx)? {
-            return Poll::Ready(Ok(()));
-        }
-        if self.to_service.len() >= WAITING_BYTES {
-            return Poll::Pending;
-        }
-        let Self {
-            service,
-            from_service,
-            stint,
-            ..
-        } = self;
-        let read = self.worker.buffers.scratch(|scratch| {
-            service.poll_chunk(cx, scratch).map(|read| {
-                let Chunk { data, is_over } = read.map_err(|_| End::Broke)?;
-                stint.add(data.len());
-                from_service.push(data);
-                Ok(is_over)
-            })
-        });
-        let is_over = match read {
-            Poll::Ready(Ok(is_over)) => is_over,
-            Poll::Ready(Err(end)) => return Poll::Ready(Err(end)),
-            Poll::Pending => return Poll::Pending,
-        };
-        self.service.taken();
-        loop {
-            match self.from_service.message() {
-                Ok(Some(message)) => {
-                    if let Some(end) = self.hear_service(message) {
-                        return Poll::Ready(Err(end));
-                    }
-                }
-                Ok(None) if is_over => return Poll::Ready(Err(End::Broke)),
-                Ok(None) => return Poll::Ready(Ok(())),
-                Err(_) => return Poll::Ready(Err(End::Broke)),
-            }
-        }
-    }
-
-    fn hear_service(&mut self, message: Message) -> Option<End> {
-        match message {
-            Message::Text(text) => {
-                self.service_said(text.as_bytes());
-                None
-            }
-            Message::Ping(payload) => {
-                let mut out = std::mem::take(&mut self.to_service).to_vec();
-                websocket::masked_pong(&payload, self.mask(), &mut out);
-                self.to_service = out.into();
-                None
-            }
-            Message::Pong => None,
-            Message::Binary(_) => Some(End::Broke),
-            Message::Close(code) => Some(End::Closed(code.unwrap_or(NORMAL))),
-        }
-    }
-
-    /// Gives the client's side what waits for it; whether anything did.
-    fn send_down(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if self.to_client.is_empty() {
-            return Ok(false);
-        }
-        let out = std::mem::take(&mut self.to_client);
-        self.active.exchange.forwarded(out.len() as u64);
-        match self.client.send(cx, &[&out], false) {
-            Ok(()) => Ok(true),
-            Err(_) => Err(End::Gone),
-        }
-    }
-
-    /// An event passes to the server.
-    fn pass_up(&mut self, event: &[u8]) {
-        let mut out = std::mem::take(&mut self.to_service).to_vec();
-        websocket::masked_text(event, self.mask(), &mut out);
-        self.to_service = out.into();
-    }
-
-    /// The mask of one frame.
-    fn mask(&self) -> [u8; 4] {
-        let fresh = self.active.view().shard.borrow_mut().fresh();
-        let [a, b, c, d, ..] = fresh.to_le_bytes();
-        [a, b, c, d]
-    }
-
-    /// Tells the client why something is refused; `event` is its name for what it asked.
-    fn tell(&mut self, refusal: &Refusal, event: Option<&str>) {
-        let reply = refusal.reply();
-        let own = self.said.next_id();
-        let told = realtime_error(
-            reply.kind,
-            reply.code,
-            &reply.message,
-            reply.param,
-            (&own, event),
-        );
-        websocket::text(told.as_bytes(), &mut self.to_client);
     }
 
     fn wanted(&self, cap: Option<Cap>) -> Wanted {
@@ -545,19 +352,19 @@ impl<D: Downstream> Session<'_, D> {
         for (_, answer) in self.answers.drain(..) {
             answer.cut(outcome);
         }
+        self.owes_all(outcome);
         let code = match end {
             End::Closed(code) => code,
             End::Gone => GOING_AWAY,
             End::Broke => BROKEN,
         };
-        let mut out = std::mem::take(&mut self.to_service).to_vec();
-        websocket::masked_close(code, self.mask(), &mut out);
-        self.to_service = out.into();
+        let mask = self.mask();
+        websocket::masked_close(code, mask, self.to_service.last());
         if end != End::Gone {
             websocket::close(code, &mut self.to_client);
         }
         poll_fn(|cx| {
-            let up = self.service.poll_send(&mut self.to_service, cx);
+            let up = self.to_service.poll_send(self.service, cx);
             let down = match end {
                 End::Gone => Poll::Ready(()),
                 End::Broke | End::Closed(_) => match self.send_down(cx) {
@@ -576,6 +383,7 @@ impl<D: Downstream> Session<'_, D> {
 
 impl<D> Drop for Session<'_, D> {
     fn drop(&mut self) {
+        self.owes_all(Outcome::Aborted);
         self.worker.drop_body(self.kept);
     }
 }

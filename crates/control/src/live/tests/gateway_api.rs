@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{GATEWAY_GROUP, Listener, Live, base, lowered, object, said};
 
-fn gateway(listeners: Value) -> Value {
+pub(super) fn gateway(listeners: Value) -> Value {
     object(
         GATEWAY_GROUP,
         "Gateway",
@@ -13,7 +13,7 @@ fn gateway(listeners: Value) -> Value {
     )
 }
 
-fn http_route(name: &str, parents: Value, rest: Value) -> Value {
+pub(super) fn http_route(name: &str, parents: Value, rest: Value) -> Value {
     let mut spec = json!({ "parentRefs": parents });
     for (key, value) in rest.as_object().expect("members") {
         spec[key] = value.clone();
@@ -21,7 +21,7 @@ fn http_route(name: &str, parents: Value, rest: Value) -> Value {
     object(GATEWAY_GROUP, "HTTPRoute", name, spec)
 }
 
-fn service(name: &str) -> Value {
+pub(super) fn service(name: &str) -> Value {
     let ports = json!([{ "name": "web", "port": 80, "targetPort": 3000 }, { "name": "h2", "port": 81, "appProtocol": "kubernetes.io/h2c" }]);
     let mut service = object("v1", "Service", name, json!({ "ports": ports }));
     service["metadata"]["labels"] = json!({});
@@ -42,7 +42,7 @@ fn endpoint(address: &str, is_ready: bool) -> Value {
 }
 
 /// A Gateway and what else is there, with two pods of one Service of which one is ready.
-fn cluster(listeners: Value, routes: &[Value]) -> Vec<Value> {
+pub(super) fn cluster(listeners: Value, routes: &[Value]) -> Vec<Value> {
     let mut objects = vec![base().remove(0), gateway(listeners), service("web")];
     let endpoints = json!([endpoint("10.0.0.1", true), endpoint("10.0.0.2", false)]);
     objects.push(slice("web-1", "web", endpoints));
@@ -50,11 +50,11 @@ fn cluster(listeners: Value, routes: &[Value]) -> Vec<Value> {
     objects
 }
 
-fn to_web() -> Value {
+pub(super) fn to_web() -> Value {
     json!([{ "name": "web", "port": 80 }])
 }
 
-fn document(live: &Live) -> &Value {
+pub(super) fn document(live: &Live) -> &Value {
     let loaded = live
         .loaded
         .as_ref()
@@ -69,10 +69,14 @@ fn shares_of(live: &Live, member: &str) -> Value {
 
 /// The listeners of the Gateway with what is said of each: only what is not as it should be.
 fn listeners(live: &Live) -> Vec<String> {
+    listeners_of(live, "Gateway", "door")
+}
+
+/// The same of this object.
+pub(super) fn listeners_of(live: &Live, kind: &str, name: &str) -> Vec<String> {
     let mut verdicts = live.report.verdicts.iter();
-    let verdict = verdicts
-        .find(|of| of.id.kind == "Gateway")
-        .expect("a Gateway");
+    let verdict = verdicts.find(|of| of.id.kind == kind && of.id.name == name);
+    let verdict = verdict.expect("what has listeners");
     let line = |of: &Listener| {
         let is_bad = |of: &&super::Condition| of.is_true == (of.kind == "Conflicted");
         let bad = of.conditions.iter().filter(is_bad);
@@ -155,8 +159,8 @@ fn a_listener_that_cannot_be_served_keeps_no_other_from_being() {
         listeners(&live),
         [
             "good 1",
-            "twin 1 Accepted=HostnameConflict Programmed=Invalid Conflicted=HostnameConflict",
-            "other 1 Accepted=HostnameConflict Programmed=Invalid Conflicted=HostnameConflict",
+            "twin 1 Accepted=HostnameConflict Programmed=HostnameConflict Conflicted=HostnameConflict",
+            "other 1 Accepted=HostnameConflict Programmed=HostnameConflict Conflicted=HostnameConflict",
             "udp 0 Accepted=UnsupportedProtocol Programmed=Invalid",
             "tls 1 Programmed=Invalid ResolvedRefs=InvalidCertificateRef",
             "kinds 1 ResolvedRefs=InvalidRouteKinds",
@@ -222,7 +226,8 @@ fn listeners_of_one_port_that_ask_for_other_certificates_of_clients_are_not_serv
     let served = served.as_array().expect("listeners").iter();
     let names: Vec<&Value> = served.map(|of| &of["name"]).collect();
     assert_eq!(names, ["same", "alike", "fine"]);
-    let against = "Accepted=ProtocolConflict Programmed=Invalid Conflicted=ProtocolConflict";
+    let against =
+        "Accepted=ProtocolConflict Programmed=ProtocolConflict Conflicted=ProtocolConflict";
     let told = listeners(&live);
     for (name, line) in ["open", "shut", "one", "two"].iter().zip(&told) {
         assert_eq!(*line, format!("{name} 1 {against}"));
@@ -341,7 +346,12 @@ fn a_service_is_what_its_slices_say_is_ready() {
     };
     assert_eq!(of("/h2")["url"], "http://10.0.0.1:3001");
     assert_eq!(of("/h2")["protocol"], "http2");
-    for closed in ["/none", "/missing", "/port"] {
+    assert_eq!(
+        of("/none")["unready"],
+        json!(true),
+        "it is there, and no Pod of it is ready"
+    );
+    for closed in ["/missing", "/port"] {
         assert_eq!(of(closed)["closed"], json!(true), "{closed}");
     }
     // A Service's share is spread over its pods, and none of them is the gate's own machine.
