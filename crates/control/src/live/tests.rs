@@ -279,7 +279,7 @@ fn objects_of_a_cluster_are_a_gate_and_read_nothing_of_its_machine() {
     }
     assert_eq!(
         said(&live, "Gateway", "door"),
-        "Accepted true Accepted\nProgrammed true Programmed"
+        "Accepted true Accepted\nProgrammed true Programmed\nResolvedRefs true ResolvedRefs"
     );
     let door = live
         .report
