@@ -119,6 +119,15 @@ impl ApiServer {
         self.state().objects.get(&key).cloned()
     }
 
+    /// All objects of a collection.
+    #[must_use]
+    pub fn all(&self, collection: &str) -> Vec<Value> {
+        let of = place(collection);
+        let state = self.state();
+        let all = state.objects.iter().filter(|((place, ..), _)| *place == of);
+        all.map(|(_, object)| object.clone()).collect()
+    }
+
     /// Ends all watches, as a server that stops does.
     pub fn end_watches(&self) {
         self.state().ended += 1;

@@ -20,6 +20,7 @@ mod least_versions;
 mod lines;
 pub(crate) mod links;
 mod modules;
+mod phrases;
 mod profiles;
 mod purity;
 mod sizes;
@@ -66,6 +67,7 @@ fn all_faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
         sizes::faults(tree),
         lines::faults(tree),
         circles::faults(tree),
+        phrases::faults(tree),
         clocks::faults(tree),
         fuzz::faults(tree),
         profiles::faults(tree, graph),

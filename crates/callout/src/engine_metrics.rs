@@ -113,7 +113,8 @@ impl EngineMetrics {
         if !reply.is_whole() {
             return Err(Fault::Large(PAGE_BYTES_MAX));
         }
-        let page = str::from_utf8(&reply.body).map_err(|_| Fault::Garbage("it is no text"))?;
+        let page =
+            str::from_utf8(&reply.body).map_err(|_| Fault::Garbage("it is not UTF-8 text"))?;
         Report::of(page).ok_or(Fault::Garbage("it has no metric of calls that wait or run"))
     }
 }

@@ -243,7 +243,7 @@ impl EngineTokens {
         }
         let read = serde_json::from_slice::<Models>(body_of(&reply)?);
         let mut models = read
-            .map_err(|_| Fault::Garbage("it is no list of models"))?
+            .map_err(|_| Fault::Garbage("it is not a list of models"))?
             .data;
         models.retain(|model| model.id.len() <= MODEL_BYTES_MAX);
         models.truncate(MODELS_MAX);

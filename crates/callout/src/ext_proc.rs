@@ -210,7 +210,8 @@ impl Stream {
         loop {
             if let Some(message) = self.whole()? {
                 let response = ProcessingResponse::decode(message);
-                let response = response.map_err(|_| Fault::Garbage("it is no ProcessingResponse"));
+                let response =
+                    response.map_err(|_| Fault::Garbage("it is not a ProcessingResponse"));
                 return response.map(Some);
             }
             let Some(body) = &mut self.body else {

@@ -48,7 +48,7 @@ pub enum Fault {
         code: Option<String>,
     },
     /// An answer of a good status that is not what was asked for.
-    #[error("the answer is of no use: {0}")]
+    #[error("the answer cannot be used: {0}")]
     Garbage(&'static str),
     /// The gate's own credential for the service is not to be had, or fits nowhere.
     #[error("the gate's own credential cannot be sent: {0}")]

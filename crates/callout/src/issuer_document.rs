@@ -46,7 +46,7 @@ impl Document {
         let faults = UrlFaults {
             absent: "it names no jwks_uri",
             mistyped: "its jwks_uri is no text",
-            unusable: "its jwks_uri is no URL to be used",
+            unusable: "its jwks_uri is not a usable URL",
             clear: "its jwks_uri is not https",
         };
         self.url("jwks_uri", &faults)?

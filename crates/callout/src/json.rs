@@ -16,7 +16,7 @@ use crate::fault::Fault;
 pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Fault> {
     match serde_json::from_slice(body) {
         Ok(Strict(Value::Object(members))) => Ok(members),
-        Ok(_) => Err(Fault::Garbage("it is no JSON object")),
+        Ok(_) => Err(Fault::Garbage("it is not a JSON object")),
         Err(_) => Err(Fault::Garbage(
             "it is not JSON, or a member of it stands twice",
         )),

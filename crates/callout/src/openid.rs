@@ -174,19 +174,19 @@ fn provider(document: &Document) -> Result<Provider, Fault> {
     const AUTHORIZATION: UrlFaults = UrlFaults {
         absent: "it names no authorization_endpoint",
         mistyped: "its authorization_endpoint is no text",
-        unusable: "its authorization_endpoint is no URL to be used",
+        unusable: "its authorization_endpoint is not a usable URL",
         clear: "its authorization_endpoint is not https",
     };
     const TOKEN: UrlFaults = UrlFaults {
         absent: "it names no token_endpoint",
         mistyped: "its token_endpoint is no text",
-        unusable: "its token_endpoint is no URL to be used",
+        unusable: "its token_endpoint is not a usable URL",
         clear: "its token_endpoint is not https",
     };
     const END_SESSION: UrlFaults = UrlFaults {
         absent: "",
         mistyped: "its end_session_endpoint is no text",
-        unusable: "its end_session_endpoint is no URL to be used",
+        unusable: "its end_session_endpoint is not a usable URL",
         clear: "its end_session_endpoint is not https",
     };
     let authorization = document.url("authorization_endpoint", &AUTHORIZATION)?;

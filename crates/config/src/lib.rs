@@ -30,7 +30,7 @@ pub use node::{Entry, Node, Scalar, Shape, Value, parse_all, parse_json};
 pub use redact::Redacted;
 pub use scalar::may_name_callers;
 pub use schema::json_schema;
-pub use servers::EditorServers;
+pub use servers::{EditorServers, SECRET_VARIABLE as SESSIONS_VARIABLE};
 pub use sources::Sources;
 pub use starter::{FoundEngine, Starter, starter};
 

@@ -15,7 +15,7 @@ use crate::node::{Entry, Node, Scalar, Value};
 use crate::sources::Sources;
 
 /// Holds what sessions are sealed with, where the document says nothing of it.
-const SECRET_VARIABLE: &str = "TOLLGATE_MCP_SECRET";
+pub const SECRET_VARIABLE: &str = "TOLLGATE_MCP_SECRET";
 /// The names under which editors keep servers.
 const LISTS: [&str; 2] = ["mcpServers", "servers"];
 /// What an editor keeps beside a server for itself.

@@ -101,6 +101,16 @@ impl Backends {
         self.named(name, tree.of(spot))
     }
 
+    /// One of which no address is ready; its name.
+    pub(crate) fn unready(&mut self, is_plain: bool, spot: &Spot) -> String {
+        let name = if is_plain { "unready-http" } else { "unready" };
+        let tree = Tree::map([
+            ("unready", Some(Tree::Plain("true".into()))),
+            ("serves", is_plain.then(|| Tree::text("http"))),
+        ]);
+        self.named(name, tree.of(spot))
+    }
+
     /// The one of this text, or a new one of this name, or of the next that is free.
     fn named(&mut self, name: &str, tree: Tree) -> String {
         let text = tree.flow();

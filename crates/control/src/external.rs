@@ -1,8 +1,10 @@
 //! `extAuth` of a SecurityPolicy: a service that is asked about each call.
 //!
-//! Invariant: what the service would have seen with Envoy, and does not see here, is a fault: it may be what it refuses by.
+//! Invariant: what the service would have seen with Envoy, and does not see here, is a fault: it may be what it refuses by. While none of
+//! its endpoints is ready it is asked all the same, where nobody answers.
 //! Not here: what becomes of its answer (`callout`).
 
+use crate::backend::{Address, Upstream};
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item};
 use crate::findings::Findings;
@@ -10,6 +12,7 @@ use crate::object::{CORE, ENVOY, Object};
 use crate::quantity;
 use crate::reference::Reference;
 use crate::service::Services;
+use crate::slices;
 use crate::tree::Tree;
 
 /// The longest that a call waits for somebody who is asked about it, milliseconds.
@@ -80,12 +83,9 @@ pub(crate) fn asked(
     );
     let service = service(cluster, policy, &mut inside, services, findings);
     inside.end(findings);
-    let upstream = service?;
+    let (upstream, at) = service?;
     let path = path.map(|said| said.value).unwrap_or_default();
-    let url = upstream
-        .endpoints
-        .first()
-        .map(|at| upstream.url(at, path.trim_end_matches('/')))?;
+    let url = upstream.url(&at, path.trim_end_matches('/'));
     let ca = upstream.trust.as_ref().and_then(|trust| trust.ca.clone());
     let timeout = timeout.map_or(Some(quantity::span(WAIT_MS_MAX)), |item| {
         let mut ms = quantity::millis(&item, findings)?;
@@ -110,14 +110,14 @@ pub(crate) fn asked(
     Some(Tree::map([("ext_authz", Some(asked.of(&item.spot)))]))
 }
 
-/// The one service that is named, with one address.
+/// The one service that is named, and the address at which it is asked.
 fn service(
     cluster: &Cluster<'_>,
     policy: &Object<'_>,
     of: &mut Fields<'_>,
     services: &Services,
     findings: &mut Findings,
-) -> Option<crate::backend::Upstream> {
+) -> Option<(Upstream, Address)> {
     let spot = of.spot.clone();
     let single = of.take("backendRef");
     let mut refs = of.list("backendRefs", findings);
@@ -137,13 +137,53 @@ fn service(
     let upstream = services
         .plain(cluster, policy, &named, port, home, findings)?
         .upstream;
-    if upstream.endpoints.len() > 1 {
-        findings.fault(
-            &named.spot,
-            "has several addresses, and one is asked",
-            "keep one",
-        );
+    let service = port.filter(|_| named.kind == "Service");
+    let at = match (service, upstream.endpoints.as_slice()) {
+        (Some(port), ready) => slices::one_of(cluster, policy, &named, port, ready),
+        (None, [at]) => at.clone(),
+        (None, []) => {
+            findings.fault(&named.spot, "has no address", "write spec.endpoints");
+            return None;
+        }
+        (None, _) => {
+            let says = "has several addresses, and one is asked";
+            findings.fault(&named.spot, says, "keep one");
+            return None;
+        }
+    };
+    let at = checked(&named, service, &upstream, at, findings)?;
+    Some((upstream, at))
+}
+
+/// The address, or the name that its certificate is checked by where a Service is reached by that, too.
+fn checked(
+    named: &Reference,
+    service: Option<u64>,
+    upstream: &Upstream,
+    at: Address,
+    findings: &mut Findings,
+) -> Option<Address> {
+    let Some(trust) = &upstream.trust else {
+        return Some(at);
+    };
+    if trust.client_certificate.is_some() {
+        let says = "is shown a client certificate, and none is shown to who is asked";
+        findings.fault(&named.spot, says, "leave the certificate out");
         return None;
     }
-    Some(upstream)
+    let wanted = trust.hostname.as_ref().map(|name| name.value.as_str());
+    let Some(name) = wanted.filter(|name| !at.host.eq_ignore_ascii_case(name)) else {
+        return Some(at);
+    };
+    let own = format!("{}.{}.svc", named.name, named.namespace);
+    let is_own = [own.clone(), format!("{own}.cluster.local")];
+    let is_own = is_own.iter().any(|own| own.eq_ignore_ascii_case(name));
+    if let (Some(port), true) = (service, is_own) {
+        let host = name.to_ascii_lowercase();
+        return Some(Address { host, port, ..at });
+    }
+    let says = format!("has a certificate for {name}, and is asked at {}", at.host);
+    let hint = format!("give it one for {own}, and name that in the policy for its certificate");
+    findings.fault(&named.spot, says, &hint);
+    None
 }

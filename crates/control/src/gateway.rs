@@ -372,7 +372,7 @@ fn bound(addresses: &[Item<'_>], findings: &mut Findings) -> IpAddr {
             (None, _) => findings.break_off(
                 Broken::AddressType,
                 &item.spot,
-                "is no IP address to listen on",
+                "is not an IP address to listen on",
                 "write type: IPAddress and one of this machine's",
             ),
         }

@@ -7,6 +7,7 @@
 
 mod access_log;
 mod api_keys;
+mod back;
 mod backend;
 mod backends;
 mod certificate;
@@ -47,6 +48,7 @@ mod security;
 mod service;
 mod slices;
 mod target;
+mod tools;
 mod traffic;
 mod tree;
 mod trust;
@@ -55,7 +57,8 @@ use std::path::{Path, PathBuf};
 
 use config::{Fault, Given};
 
-pub use live::{Choice, Condition, Gate, Id, Live, Report, Trial, Verdict, live, status};
+pub use back::{Manifests, manifests};
+pub use live::{Choice, Condition, Gate, Id, Live, Report, Trial, Verdict, live, refusal, status};
 pub use load::{Beside, load};
 pub use lower::lower;
 pub use origins::Origins;
@@ -112,6 +115,7 @@ fn file_of(kind: &str, namespace: &str, name: &str, key: &str) -> PathBuf {
     let folder = match kind {
         "Secret" => "secrets",
         "ConfigMap" => "config-maps",
+        "MCPRoute" => "mcp-routes",
         _ => "policies",
     };
     [folder, namespace, name, key].iter().collect()

@@ -25,7 +25,7 @@ use crate::mode::{Mode, Parts, Shut};
 use crate::object;
 use crate::{Input, Lowered};
 use reach::Entry;
-pub use status::{Gate, status};
+pub use status::{Gate, refusal, status};
 use verdict::Judged;
 pub use verdict::{Condition, Report, Verdict};
 
@@ -337,7 +337,7 @@ impl Found {
                 }
             }
             "GatewayClass" => self.is_gateway_faulty = true,
-            "AIGatewayRoute" | "HTTPRoute" => {
+            "AIGatewayRoute" | "HTTPRoute" | "MCPRoute" => {
                 let is_plain = entry.id.kind == "HTTPRoute";
                 let parts = parts_of(faults, is_plain);
                 let shut = self.mode.shut.get(&id).unwrap_or(&Shut::Nothing);
@@ -492,7 +492,10 @@ fn says_address(node: &Node) -> bool {
 
 /// What a trial found: a place in the document, and what is wrong there.
 fn of_trial(says: &str) -> Fault {
-    match says.split_once(": ") {
+    let split = says.split_once(": ");
+    // What is compiled says the line of the document, too.
+    let split = split.map(|(path, rest)| (path.split(" (line ").next().unwrap_or(path), rest));
+    match split {
         Some((path, rest)) if !path.contains(' ') => Fault {
             path: path.to_owned(),
             ..unplaced(rest.to_owned())

@@ -12,6 +12,7 @@ mod model_rules;
 mod plain_rules;
 mod routes;
 mod spread;
+mod tools;
 mod written;
 
 use std::path::Path;
@@ -22,16 +23,18 @@ use config::{Node, Shape, Value, parse_all};
 use self::callers::Callers;
 use self::routes::Made;
 use crate::cluster::Cluster;
+use crate::fields::Said;
 use crate::findings::{Findings, Spot};
 use crate::gateway::{self, Door};
 use crate::mode::Mode;
-use crate::object;
+use crate::object::{self, Object};
 use crate::origins::Origins;
 use crate::plain::PlainRoute;
 use crate::refs::Ref;
 use crate::route::ModelRoute;
 use crate::security;
 use crate::service::Services;
+use crate::tools::ToolRoute;
 use crate::traffic;
 use crate::tree::Tree;
 use crate::{
@@ -221,6 +224,11 @@ fn whole(
             .filter_map(|route| pool_route::for_models(route, findings)),
     );
     models.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
+    let mut tools: Vec<ToolRoute<'_, '_>> = cluster
+        .of_kind("MCPRoute")
+        .filter_map(|route| ToolRoute::of(cluster, route, &door, &services, findings))
+        .collect();
+    tools.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
     let config = gateway_config::read(cluster, &door, findings);
     for route in &mut models {
         let all = config.costs.iter();
@@ -232,8 +240,9 @@ fn whole(
     plain.extend(gloo::routes(cluster, &door, findings));
     let traffic = traffic::policies(cluster, &door, findings);
     let quotas = quota::policies(cluster, findings);
-    let security = security::policies(cluster, &door, &services, findings);
-    let callers = Callers::of(&models, &plain, &traffic, &security, findings);
+    let mut security = security::policies(cluster, &door, &services, findings);
+    let oauth = tools::policies(&mut tools, &models, &plain, &mut security, findings);
+    let callers = Callers::of(&models, &plain, &tools, &traffic, &security, findings);
     let mut made = Made::new(
         &callers,
         &traffic,
@@ -245,10 +254,13 @@ fn whole(
     for route in &plain {
         made.plain(route, findings);
     }
-    if cluster.mode.is_live && made.routes.is_empty() {
+    let mcp = made.tools(&tools, oauth, findings);
+    if cluster.mode.is_live && made.routes.is_empty() && mcp.is_none() {
         made.nothing(&door);
     }
-    made.unused(findings);
+    if !made.routes.is_empty() || mcp.is_some() {
+        made.unused(findings);
+    }
     let unused = cluster.of_kind("AIServiceBackend").filter(|service| {
         let is_it = |r: &&Ref| r.target.spot.object == service.spot.object;
         !models
@@ -261,11 +273,12 @@ fn whole(
     for service in unused.filter(|_| is_sound) {
         findings.warn(&service.spot, "no route goes to this", "");
     }
-    if made.routes.is_empty() && findings.faults.is_empty() && !cluster.mode.is_live {
+    let is_without = made.routes.is_empty() && mcp.is_none();
+    if is_without && findings.faults.is_empty() && !cluster.mode.is_live {
         findings.fault(
             &door.gateway.spot,
             "no route is attached to this",
-            "add an AIGatewayRoute or an HTTPRoute with this Gateway in its parentRefs",
+            "add an AIGatewayRoute, an HTTPRoute or an MCPRoute with this Gateway in its parentRefs",
         );
     }
     let own = own.unwrap_or_default();
@@ -280,8 +293,25 @@ fn whole(
     if !plain.is_empty() {
         security.told_to_services(callers.header(), findings);
     }
-    let hosts = hosts(&models, &plain, &door, cluster.mode.is_live, findings);
-    let serving = serving(&models, &door, findings);
+    let served: Vec<Served<'_>> = models
+        .iter()
+        .map(|route| {
+            (
+                route.object,
+                route.hostnames.as_slice(),
+                route.listeners.as_slice(),
+            )
+        })
+        .chain(tools.iter().map(|route| {
+            (
+                route.object,
+                route.hostnames.as_slice(),
+                route.listeners.as_slice(),
+            )
+        }))
+        .collect();
+    let hosts = hosts(&served, &plain, &door, cluster.mode.is_live, findings);
+    let serving = serving(&served, &door, findings);
     let document = [
         ("listen", Some(door.listen(hosts, serving))),
         ("identity", Some(identity)),
@@ -298,6 +328,7 @@ fn whole(
             "routes",
             (!made.routes.is_empty()).then_some(Tree::List(made.routes)),
         ),
+        ("mcp", mcp),
     ];
     let there = document
         .into_iter()
@@ -323,6 +354,10 @@ fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
                     .filter(|(name, _)| !said.iter().any(|(own, _)| own == name));
                 *there = Tree::Map(kept.chain(said).cloned().collect());
             }
+            ("mcp", Tree::Map(lowered), Tree::Map(said)) => {
+                let own = said.clone();
+                *there = beside_tools(lowered.clone(), own);
+            }
             ("backends", Tree::Map(lowered), Tree::Map(said)) => {
                 *there = Tree::Map(lowered.iter().chain(said).cloned().collect())
             }
@@ -335,52 +370,78 @@ fn beside(mut document: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
     Tree::Map(document)
 }
 
-/// The listeners at which calls to models are served, by name: all where no route says.
+/// `mcp` with what a file of ours says of it: its servers and routes are added, and whatever else it says goes before.
+fn beside_tools(mut lowered: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> Tree {
+    for (name, tree) in own {
+        let Some((_, there)) = lowered.iter_mut().find(|(member, _)| *member == name) else {
+            lowered.push((name, tree));
+            continue;
+        };
+        *there = match (name.as_str(), there.bare(), tree.bare()) {
+            ("servers", Tree::Map(lowered), Tree::Map(said)) => {
+                Tree::Map(lowered.iter().chain(said).cloned().collect())
+            }
+            ("routes", Tree::List(lowered), Tree::List(said)) => {
+                Tree::List(lowered.iter().chain(said).cloned().collect())
+            }
+            _ => tree,
+        };
+    }
+    Tree::Map(lowered)
+}
+
+/// A route to models or to tools, its hosts, and the listeners that it is attached to.
+type Served<'m> = (&'m Object<'m>, &'m [Said<String>], &'m [String]);
+
+/// The listeners at which calls to models and to tools are served, by name: all where no route says.
 fn serving<'m>(
-    models: &'m [ModelRoute<'_, '_>],
+    served: &[Served<'m>],
     door: &Door<'_, '_>,
     findings: &mut Findings,
 ) -> Option<&'m [String]> {
-    let first = models.first().filter(|_| door.is_told_apart)?;
-    let names = |route: &ModelRoute<'_, '_>| {
-        let mut names = route.listeners.clone();
+    let first = served.first().filter(|_| door.is_told_apart)?;
+    let names = |(_, _, listeners): &Served<'_>| {
+        let mut names = listeners.to_vec();
         names.sort_unstable();
         names
     };
-    if let Some(other) = models.iter().find(|route| names(route) != names(first)) {
+    if let Some((other, ..)) = served.iter().find(|route| names(route) != names(first)) {
         let says = format!(
             "is attached to other listeners than {}, and calls to models are not told apart by theirs",
-            first.object.id()
+            first.0.id()
         );
         findings.fault(
-            &other.object.spot,
+            &other.spot,
             says,
             "attach all to the same, or run a gate for each",
         );
     }
-    Some(&first.listeners)
+    Some(first.2)
 }
 
 /// The hosts that the gate answers for. Those of routes to models are one list for all of them, as they are told apart by nothing
 /// else.
 fn hosts(
-    models: &[ModelRoute<'_, '_>],
+    served: &[Served<'_>],
     plain: &[PlainRoute<'_, '_>],
     door: &Door<'_, '_>,
     is_live: bool,
     findings: &mut Findings,
 ) -> Option<Tree> {
-    if door.is_told_apart && is_live && models.iter().all(|route| route.hostnames.is_empty()) {
+    let is_open = || served.iter().all(|(_, hostnames, _)| hostnames.is_empty());
+    if door.is_told_apart && is_live && is_open() {
         // Its listeners say which hosts, and a loopback address of a cluster's is no developer's.
         return Some(Tree::text("*"));
     }
-    let of_models = models.iter().map(|route| &route.hostnames);
-    let of_plain = plain.iter().map(|route| &route.hostnames);
-    let first = models.first().map(|route| door.hosts_of(&route.hostnames));
+    let of_models = served.iter().map(|(_, hostnames, _)| *hostnames);
+    let of_plain = plain.iter().map(|route| route.hostnames.as_slice());
+    let first = served
+        .first()
+        .map(|(_, hostnames, _)| door.hosts_of(hostnames));
     let has_one_host = door
         .hostname()
         .is_some_and(|(own, _)| !own.starts_with('*'));
-    for hostnames in of_models {
+    for hostnames in of_models.clone() {
         let is_other = Some(door.hosts_of(hostnames)) != first
             || !plain.is_empty() && !hostnames.is_empty() && !has_one_host;
         if let Some(said) = hostnames.first().filter(|_| is_other) {
@@ -403,7 +464,7 @@ fn hosts(
         return (!all.is_empty()).then(|| Tree::texts(&all));
     };
     let mut all = Vec::new();
-    for hostnames in models.iter().map(|route| &route.hostnames).chain(of_plain) {
+    for hostnames in of_models.chain(of_plain) {
         let common = door.hosts_of(hostnames);
         match hostnames.first() {
             None => all.push(own.clone()),

@@ -79,7 +79,7 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
         &["v1beta1", "v1alpha1"],
         Is::Read,
     ),
-    (AI, "MCPRoute", &[], Is::Refused("MCP is not served")),
+    (AI, "MCPRoute", &["v1beta1", "v1alpha1"], Is::Read),
     (AI, "QuotaPolicy", &["v1alpha1"], Is::Read),
     (AI, "GatewayConfig", &["v1beta1", "v1alpha1"], Is::Read),
     (ENVOY, "Backend", &["v1alpha1"], Is::Read),
@@ -286,11 +286,8 @@ pub(crate) fn objects<'n>(
         unknown(&spot, group, kind, findings);
         return Vec::new();
     };
-    if let Some(owner) = metadata
-        .and_then(|of| maker(of))
-        .filter(|_| MADE.contains(kind))
-    {
-        let says = format!("is left out: it is what a cluster makes of AIGatewayRoute {owner}");
+    if let Some((of, owner)) = metadata.and_then(|of| maker(of, kind)) {
+        let says = format!("is left out: it is what a cluster makes of {of} {owner}");
         findings.warn(&spot, says, "");
         return Vec::new();
     }
@@ -347,19 +344,39 @@ pub(crate) fn objects<'n>(
     }]
 }
 
-/// What Envoy AI Gateway's controller makes of an AIGatewayRoute, and who exports a cluster has beside it. None of it keeps anybody out.
-const MADE: [&str; 3] = ["HTTPRoute", "HTTPRouteFilter", "EnvoyExtensionPolicy"];
+/// What Envoy AI Gateway's controller makes of its routes, and who exports a cluster has beside them. None of it keeps anybody out whom
+/// the route itself lets in.
+const MADE: [(&str, &[&str]); 2] = [
+    (
+        "AIGatewayRoute",
+        &["HTTPRoute", "HTTPRouteFilter", "EnvoyExtensionPolicy"],
+    ),
+    (
+        "MCPRoute",
+        &[
+            "HTTPRoute",
+            "HTTPRouteFilter",
+            "EnvoyExtensionPolicy",
+            "SecurityPolicy",
+            "BackendTrafficPolicy",
+            "Backend",
+        ],
+    ),
+];
 
-/// The AIGatewayRoute that an object was made of.
-fn maker(metadata: &Node) -> Option<&str> {
+/// The kind and the name of the route that an object was made of.
+fn maker<'n>(metadata: &'n Node, kind: &str) -> Option<(&'static str, &'n str)> {
     let Value::List(owners) = &member(metadata, "ownerReferences")?.value else {
         return None;
     };
-    let owner = owners.iter().find(|owner| {
-        text(owner, "kind") == Some("AIGatewayRoute")
-            && text(owner, "apiVersion").is_some_and(|version| version.starts_with(AI))
-    });
-    owner.and_then(|owner| text(owner, "name"))
+    owners.iter().find_map(|owner| {
+        let version = text(owner, "apiVersion")?;
+        let of = text(owner, "kind").filter(|_| version.starts_with(AI))?;
+        let (of, _) = MADE
+            .iter()
+            .find(|(made_of, kinds)| *made_of == of && kinds.contains(&kind))?;
+        Some((*of, text(owner, "name")?))
+    })
 }
 
 /// As Kubernetes has names: a DNS subdomain.

@@ -250,18 +250,14 @@ fn service_url(
     findings: &mut Findings,
 ) -> Option<String> {
     let service = cluster.resolve(pool, named, findings)?;
-    let mut spec = service.spec(&mut Findings::default());
-    let mut said = |name| {
-        spec.text(name, &mut Findings::default())
-            .map(|said| said.value)
-    };
-    if said("type").as_deref() == Some("ExternalName") {
+    let none = &mut Findings::default();
+    let kind = service.spec(none).text("type", none);
+    if kind.is_some_and(|said| said.value == "ExternalName") {
         let says = "names a Service that is outside of the cluster";
         let hint = "name one with Pods";
         findings.break_off(Broken::Kind, &named.spot, says, hint);
         return None;
     }
-    let own = said("clusterIP").filter(|ip| is_elsewhere(ip));
     let reached = slices::of_service(cluster, pool, named, port, findings)?;
     if trust::of_port(trusts, named, &reached.port_name).is_some() {
         let says = "names a Service with a BackendTLSPolicy, and a picker's name is not checked";
@@ -273,23 +269,10 @@ fn service_url(
         return None;
     }
     let scheme = if reached.is_http2 { "http" } else { "https" };
-    let host = match reached.addresses.first() {
-        Some(at) if at.host.contains(':') => format!("[{}]:{}", at.host, at.port),
-        Some(at) => format!("{}:{}", at.host, at.port),
-        None => {
-            let Reference {
-                namespace, name, ..
-            } = named;
-            let own = own.map(|ip| {
-                if ip.contains(':') {
-                    format!("[{ip}]")
-                } else {
-                    ip
-                }
-            });
-            let own = own.unwrap_or_else(|| format!("{name}.{namespace}.svc.cluster.local"));
-            format!("{own}:{port}")
-        }
+    let at = slices::one_of(cluster, pool, named, port, &reached.addresses);
+    let host = match at.host.contains(':') {
+        true => format!("[{}]", at.host),
+        false => at.host,
     };
-    Some(format!("{scheme}://{host}"))
+    Some(format!("{scheme}://{host}:{}", at.port))
 }

@@ -105,8 +105,9 @@ impl<'c, 'n> ModelRoute<'c, 'n> {
             let rule = Rule::of(cluster, object, item, services, findings);
             Rule { is_closed, ..rule }
         };
-        let rules = rules.iter().enumerate().map(rule).collect();
+        let rules: Vec<Rule<ModelMatch>> = rules.iter().enumerate().map(rule).collect();
         spec.end(findings);
+        are_taken(object, &rules, findings);
         (!held.is_empty()).then_some(Self {
             object,
             rules,
@@ -114,6 +115,35 @@ impl<'c, 'n> ModelRoute<'c, 'n> {
             hostnames,
             listeners: held,
         })
+    }
+}
+
+/// Most rules of a route.
+const RULES_MAX: usize = 15;
+/// The name of the rule that Envoy AI Gateway adds.
+const RESERVED: &str = "route-not-found";
+
+/// Notes what a cluster does not take of rules, so that files can be applied to one.
+fn are_taken(object: &Object<'_>, rules: &[Rule<ModelMatch>], findings: &mut Findings) {
+    if rules.len() > RULES_MAX {
+        let says = format!(
+            "has {} rules, and a route has {RULES_MAX} at most",
+            rules.len()
+        );
+        findings.fault(&object.spot, says, "write the rest into a second one");
+    }
+    for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| !rule.is_closed) {
+        let Some(name) = rule.name.as_deref() else {
+            continue;
+        };
+        let mut before = rules.iter().take(index);
+        if name == RESERVED {
+            let says = format!("is called {RESERVED}, which is the rule that is there already");
+            findings.fault(&rule.spot, says, "give it another name");
+        } else if before.any(|other| other.name.as_deref() == Some(name)) {
+            let says = format!("is called {name}, as an earlier rule is");
+            findings.fault(&rule.spot, says, "give it another name");
+        }
     }
 }
 
@@ -172,6 +202,7 @@ impl Rule<ModelMatch> {
         services: &Services,
         findings: &mut Findings,
     ) -> Self {
+        pools_are_alone(item, findings);
         let (mut rule, mut of) = Self::read(
             item,
             true,
@@ -203,6 +234,27 @@ impl Rule<ModelMatch> {
         );
         of.end(findings);
         rule
+    }
+}
+
+/// Notes pools beside other targets: no cluster takes a rule for models with both, nor with several pools.
+fn pools_are_alone(item: &Item<'_>, findings: &mut Findings) {
+    let quiet = &mut Findings::default();
+    let refs = item.fields(quiet).list("backendRefs", quiet);
+    let is_pool = |item: &&Item<'_>| {
+        let quiet = &mut Findings::default();
+        let kind = item.fields(quiet).text("kind", quiet);
+        kind.is_some_and(|said| said.value == "InferencePool")
+    };
+    let pools = refs.iter().filter(is_pool).count();
+    if pools > 0 && refs.len() > 1 {
+        let says = match pools == refs.len() {
+            true => "goes to several InferencePools, and a rule for models goes to one",
+            false => {
+                "goes to an InferencePool and to an AIServiceBackend, and a rule for models goes to one kind"
+            }
+        };
+        findings.fault(&item.spot, says, "write a rule for each");
     }
 }
 

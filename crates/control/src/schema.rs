@@ -10,6 +10,9 @@ use crate::findings::Findings;
 use crate::object::Object;
 use crate::target::Path;
 
+/// The version of Anthropic's API at Vertex AI.
+const ANTHROPIC_VERSION: &str = "vertex-2023-10-16";
+
 /// What stands before the paths of Vertex AI.
 pub(crate) fn project(
     service: &Object<'_>,
@@ -80,12 +83,25 @@ pub(crate) fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, 
             }
             (Path::Project, "vertex")
         }
-        other @ ("AWSAnthropic" | "GCPAnthropic" | "Cohere" | "TypeSafe") => {
+        "GCPAnthropic" => {
+            if let Some(prefix) = &prefix {
+                findings.fault(&prefix.spot, "is not of Google's API", "leave it out");
+            }
+            if let Some(said) = version
+                .as_ref()
+                .filter(|said| said.value != ANTHROPIC_VERSION)
+            {
+                let says = format!("is another version than {ANTHROPIC_VERSION}, which is spoken");
+                findings.fault(&said.spot, says, "leave it out");
+            }
+            return Some((Path::Project, "anthropic-on-vertex"));
+        }
+        other @ ("AWSAnthropic" | "Cohere" | "TypeSafe") => {
             let says = format!("the schema {other} is not spoken");
             findings.fault(
                 &name.spot,
                 says,
-                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, AWSBedrock or AWSOpenAI, with an address that speaks it",
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, GCPAnthropic, AWSBedrock or AWSOpenAI, with an address that speaks it",
             );
             return None;
         }
@@ -93,7 +109,7 @@ pub(crate) fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, 
             findings.fault(
                 &name.spot,
                 format!("the schema {} is not known", quoted(other)),
-                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, AWSBedrock or AWSOpenAI",
+                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, GCPAnthropic, AWSBedrock or AWSOpenAI",
             );
             return None;
         }

@@ -6,7 +6,7 @@
 use crate::api_keys::{self, ApiKeys};
 use crate::cluster::Cluster;
 use crate::external;
-use crate::fields::Item;
+use crate::fields::{Fields, Item, Said};
 use crate::findings::{Findings, Spot};
 use crate::gateway::{Door, is_here, targets};
 use crate::object::{CORE, Object};
@@ -36,7 +36,49 @@ pub(crate) struct Issuer {
     told: Vec<(String, Spot)>,
 }
 
+/// Claims by the header that they become, and where each header is named.
+#[derive(Default)]
+pub(crate) struct Claims {
+    claims: Vec<(String, String)>,
+    pub(crate) told: Vec<(String, Spot)>,
+}
+
 impl Issuer {
+    pub(crate) fn new(
+        spot: &Spot,
+        issuer: Said<String>,
+        audiences: &[String],
+        jwks: Option<Tree>,
+        claims: Claims,
+    ) -> Self {
+        let members = [
+            ("issuer", Some(Tree::text(issuer.value).of(&issuer.spot))),
+            (
+                "audience",
+                (!audiences.is_empty()).then(|| Tree::texts(audiences)),
+            ),
+            ("jwks", jwks),
+        ];
+        let there = members
+            .into_iter()
+            .filter_map(|(name, tree)| Some((name.to_owned(), tree?)));
+        Self {
+            spot: spot.clone(),
+            members: there.collect(),
+            claims: claims.claims,
+            told: claims.told,
+        }
+    }
+
+    /// What it comes to, as a text.
+    pub(crate) fn print(&self) -> String {
+        format!(
+            "{} {:?}",
+            Tree::Map(self.members.clone()).flow(),
+            self.claims
+        )
+    }
+
     /// As a source of identity: the claim that becomes the header of callers says who it is, or all are one.
     pub(crate) fn tree(
         &self,
@@ -229,7 +271,7 @@ fn is_for_everything(
     let mut routes = cluster
         .objects
         .iter()
-        .filter(|o| matches!(o.kind, "HTTPRoute" | "AIGatewayRoute"))
+        .filter(|o| matches!(o.kind, "HTTPRoute" | "AIGatewayRoute" | "MCPRoute"))
         .peekable();
     let has_routes = routes.peek().is_some();
     let other = routes.find(|route| !is_named(route));
@@ -270,8 +312,27 @@ fn issuer(
             "write audiences",
         );
     }
+    let jwks = keys(cluster, policy, &mut of, findings);
+    let claims = claims(&mut of, findings);
+    of.refuse(
+        &[("extractFrom", "a token comes as authorization: Bearer")],
+        findings,
+    );
+    of.end(findings);
+    let audiences: Vec<String> = audiences.into_iter().map(|said| said.value).collect();
+    Some(Issuer::new(&item.spot, issuer?, &audiences, jwks, claims))
+}
+
+/// Where the keys of an issuer are; nothing where that is not said.
+pub(crate) fn keys(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    of: &mut Fields<'_>,
+    findings: &mut Findings,
+) -> Option<Tree> {
     let mut jwks = None;
-    if let Some(item) = of.take("remoteJWKS") {
+    let remote = of.take("remoteJWKS");
+    if let Some(item) = &remote {
         let mut inside = item.fields(findings);
         let url = inside.needed_text("uri", findings);
         inside.pass_over(
@@ -289,9 +350,18 @@ fn issuer(
         jwks = url.map(|url| Tree::map([("url", Some(Tree::text(url.value)))]).of(&url.spot));
     }
     if let Some(item) = of.take("localJWKS") {
+        if remote.is_some() {
+            let says = "says keys beside remoteJWKS";
+            findings.fault(&item.spot, says, "keep one of them");
+        }
         jwks = local_keys(cluster, policy, &item, findings);
     }
-    let (mut claims, mut told) = (Vec::new(), Vec::new());
+    jwks
+}
+
+/// What becomes a header, of a token.
+pub(crate) fn claims(of: &mut Fields<'_>, findings: &mut Findings) -> Claims {
+    let mut all = Claims::default();
     for item in of.list("claimToHeaders", findings) {
         let mut inside = item.fields(findings);
         let header = inside.needed_text("header", findings);
@@ -299,34 +369,11 @@ fn issuer(
         inside.end(findings);
         if let (Some(header), Some(claim)) = (header, claim) {
             let name = header.value.to_ascii_lowercase();
-            told.push((name.clone(), header.spot));
-            claims.push((name, claim.value));
+            all.told.push((name.clone(), header.spot));
+            all.claims.push((name, claim.value));
         }
     }
-    of.refuse(
-        &[("extractFrom", "a token comes as authorization: Bearer")],
-        findings,
-    );
-    of.end(findings);
-    let issuer = issuer?;
-    let audiences: Vec<String> = audiences.into_iter().map(|said| said.value).collect();
-    let members = [
-        ("issuer", Some(Tree::text(issuer.value).of(&issuer.spot))),
-        (
-            "audience",
-            (!audiences.is_empty()).then(|| Tree::texts(&audiences)),
-        ),
-        ("jwks", jwks),
-    ];
-    let there = members
-        .into_iter()
-        .filter_map(|(name, tree)| Some((name.to_owned(), tree?)));
-    Some(Issuer {
-        spot: item.spot.clone(),
-        members: there.collect(),
-        claims,
-        told,
-    })
+    all
 }
 
 fn local_keys(

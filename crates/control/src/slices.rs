@@ -95,6 +95,30 @@ pub(crate) fn of_service(
     })
 }
 
+/// Where somebody is asked who is asked at one address: at the first endpoint that is ready, or else at the Service's own address, where
+/// nobody answers then.
+pub(crate) fn one_of(
+    cluster: &Cluster<'_>,
+    asks: &Object<'_>,
+    named: &Reference,
+    port: u64,
+    ready: &[Address],
+) -> Address {
+    if let Some(first) = ready.first() {
+        return first.clone();
+    }
+    let none = &mut Findings::default();
+    let service = cluster.resolve(asks, named, none);
+    let own = service.and_then(|service| text(&mut service.spec(none), "clusterIP"));
+    let own = own.filter(|ip| is_elsewhere(ip));
+    let name = || format!("{}.{}.svc.cluster.local", named.name, named.namespace);
+    Address {
+        spot: named.spot.clone(),
+        host: own.unwrap_or_else(name),
+        port,
+    }
+}
+
 /// Whether an address is none of the gate's own machine or of its link.
 pub(crate) fn is_elsewhere(host: &str) -> bool {
     let address = host.parse::<IpAddr>().map(|ip| ip.to_canonical());

@@ -486,3 +486,103 @@ fn values(text: &str) -> Vec<(usize, usize)> {
     };
     starts.map(end).collect()
 }
+
+/// A document with all that objects can say, and more.
+const THERE: &str = r#"
+listen: { data: "0.0.0.0:8080", admin: "127.0.0.1:1976" }
+identity: { header: x-app, user_header: x-user, trust: anyone }
+backends:
+  claude: { url: "https://api.anthropic.com/v1", dialect: anthropic, credential: { env: CLAUDE_KEY } }
+  engine: { url: "http://10.0.0.1:8000/v1", dialect: openai, headers: { x-team: "a b" } }
+  spare: { url: "https://spare.example:8443/openai/v1", dialect: openai, credential: { file: keys/spare } }
+  odd: { url: "http://10.0.0.2:8000/v1", dialect: openai, timeouts: { connect: 1s } }
+routes:
+  - { name: claude, workload: [chat, ide], match: { model: [claude-sonnet-4.5, "claude-haiku-*"] }, backend: claude, limits: [{ tokens: 100000, per: 1m, window: rolling }, { requests: 60, per: 1h, window: rolling, for: user }] }
+  - { name: all, workload: chat, match: { model: "*" }, backend: [engine, spare], model: gpt-oss-120b }
+  - { name: batch, workload: batch, backend: odd }
+  - { name: rest, workload: ide, backend: engine }
+prices: { gpt-oss-120b: { input: 0.10, output: 0.40 } }
+"#;
+
+#[test]
+fn a_document_becomes_objects_that_come_to_it_again() {
+    let variables = [("CLAUDE_KEY", "canary-of-claude")];
+    let world = || {
+        World(
+            variables
+                .map(|(name, value)| (name.into(), value.into()))
+                .into(),
+        )
+    };
+    let file = Path::new("tollgate.yaml");
+    let made = crate::manifests(file, THERE).unwrap_or_else(|faults| panic!("{faults:?}"));
+    assert_eq!(
+        made.left,
+        ["listen", "identity", "backends", "routes", "prices"]
+    );
+    // A route behind one that objects cannot say stays behind it.
+    assert_eq!(
+        made.text.matches("kind: AIGatewayRoute\nmetadata").count(),
+        2,
+        "{}",
+        made.text
+    );
+    assert!(!made.text.contains("canary"));
+    let inputs = [Input {
+        file,
+        text: &made.text,
+    }];
+    let lowered = lower(&inputs).unwrap_or_else(|refused| panic!("{refused:?}"));
+    // And once more: what comes of that is the same.
+    let again =
+        crate::manifests(file, &lowered.document).unwrap_or_else(|faults| panic!("{faults:?}"));
+    let once_more = lower(&[Input {
+        file,
+        text: &again.text,
+    }]);
+    let once_more = once_more.unwrap_or_else(|refused| panic!("{refused:?}"));
+    assert_eq!(once_more.document, lowered.document);
+    let world = world();
+    let snapshot = |text: &str| {
+        let loaded = config::parse_document(file, text.as_bytes(), &world);
+        let loaded = loaded.unwrap_or_else(|faults| panic!("{faults}"));
+        format!(
+            "{:?} {:?}",
+            loaded.snapshot.routes, loaded.snapshot.workloads
+        )
+    };
+    let keyed = THERE.replace("{ file: keys/spare }", "{ env: CLAUDE_KEY }");
+    let of_keyed = crate::manifests(file, &keyed).unwrap_or_else(|faults| panic!("{faults:?}"));
+    let inputs = [Input {
+        file,
+        text: &of_keyed.text,
+    }];
+    let lowered = lower(&inputs).unwrap_or_else(|refused| panic!("{refused:?}"));
+    assert_eq!(snapshot(&lowered.document), snapshot(&keyed));
+}
+
+#[test]
+fn a_document_that_objects_would_say_otherwise_is_refused() {
+    let file = Path::new("tollgate.yaml");
+    let of = |routes: &str| {
+        let backends = "a: { url: \"http://10.0.0.1:1/v1\", dialect: openai }";
+        let text = format!("backends: {{ {backends} }}\nroutes: [ {routes} ]\n");
+        let faults = crate::manifests(file, &text).err().unwrap_or_default();
+        faults
+            .into_iter()
+            .map(|fault| format!("{}: {}", fault.path, fault.says))
+            .collect::<Vec<_>>()
+    };
+    let all = "{ name: all, workload: w, backend: a }";
+    let one = "{ name: one, workload: v, match: { model: m }, backend: a }";
+    assert!(of(&format!("{one}, {all}")).is_empty());
+    assert_eq!(
+        of(&format!("{all}, {one}")),
+        ["routes: would be another thing of objects"]
+    );
+    let says = "routes: has no first route that objects can say";
+    assert_eq!(
+        of("{ name: all, workload: w, backend: a, retries: 3 }"),
+        [says]
+    );
+}

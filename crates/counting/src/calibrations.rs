@@ -257,7 +257,7 @@ fn tell(of: &CountedModel, change: &Change) {
                     reported = difference.first.reported,
                     counted = difference.first.counted,
                     agreed_at_unix_s = before_s,
-                    "the engine's count of such prompts has changed: its template, its tokenizer or its settings are others now"
+                    "the engine's count of such prompts has changed: its template, its tokenizer or its settings were changed"
                 );
             }
             Says::Agrees(features) => {

@@ -273,7 +273,7 @@ impl DriftMetrics {
                     model = &*of.model,
                     backend = &*of.backend,
                     direction = of.direction.as_str(),
-                    "the engine's counts of tokens are the gate's again"
+                    "the engine and the gate count tokens alike again"
                 );
             }
         }

@@ -65,6 +65,7 @@ pub(crate) const WATCHED: &[Kind] = &[
         &["v1beta1", "v1alpha1"],
         "aigatewayroutes",
     ),
+    kind("MCPRoute", AI, &["v1beta1", "v1alpha1"], "mcproutes"),
     kind(
         "AIServiceBackend",
         AI,

@@ -46,14 +46,17 @@ pub(crate) async fn hold(shared: Arc<Shared>) {
         match looked.unwrap_or_else(|_| Err(late.to_string())) {
             Ok(Held::Mine) => good_until = began + BELIEVED_FOR,
             Ok(Held::Other) => good_until = began,
-            Err(fault) => tracing::warn!(fault, "the lease cannot be had"),
+            Err(fault) => tracing::warn!(
+                fault,
+                "cannot get the lease for writing the status of objects"
+            ),
         }
         let is_mine = Instant::now() < good_until;
         shared.is_leader.send_if_modified(|before| {
             let is_new = *before != is_mine;
             *before = is_mine;
             if is_new && is_mine {
-                tracing::info!("this gate writes what is said of objects");
+                tracing::info!("this gate has the lease and writes the status of objects");
             }
             is_new
         });

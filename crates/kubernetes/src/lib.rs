@@ -7,6 +7,7 @@
 //! Not here: what objects come to, and what is said of them (`control`); when that is published (`tollgate`).
 
 mod cluster;
+mod events;
 mod kinds;
 mod lease;
 mod object;
@@ -19,7 +20,7 @@ mod writer;
 
 pub use cluster::{Cluster, Started, View};
 pub use object::{Key, Object};
-pub use shared::{Desired, Saying, Settings};
+pub use shared::{Desired, Event, Said, Saying, Settings};
 
 #[cfg(test)]
 mod tests;

@@ -22,8 +22,26 @@ pub struct Settings {
     pub identity: String,
 }
 
-/// Makes the status of an object as it is, at a time as the API writes it; none where it is so already.
-pub type Saying = dyn Fn(&Value, &str) -> Option<Value> + Send + Sync;
+/// What is said of an object as it is.
+#[derive(Debug, Clone)]
+pub struct Said {
+    /// Its status as it should be.
+    pub status: Value,
+    /// What its readers are told of that, where it is refused for another reason than before.
+    pub event: Option<Event>,
+}
+
+/// Why an object is refused.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// One word.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+/// Says what is to be said of an object as it is, at a time as the API writes it; none where its status says so already.
+pub type Saying = dyn Fn(&Value, &str) -> Option<Said> + Send + Sync;
 
 /// What is to be said of an object.
 #[derive(Clone)]
@@ -84,7 +102,7 @@ impl Shared {
         if self.is_away.swap(true, Ordering::SeqCst) {
             tracing::debug!(query, %fault, "the API server does not answer");
         } else {
-            tracing::warn!(query, %fault, "the API server does not answer: the gate goes on by what it knows");
+            tracing::warn!(query, %fault, "the API server does not answer: the gate keeps the objects that it knows");
         }
     }
 

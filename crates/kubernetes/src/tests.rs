@@ -14,9 +14,10 @@ const GATEWAYS: &str = "/apis/gateway.networking.k8s.io/v1/gateways";
 const ROUTES: &str = "/apis/gateway.networking.k8s.io/v1/httproutes";
 const SECRETS: &str = "/api/v1/secrets";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
+const EVENTS: &str = "/api/v1/events";
 
 fn server() -> ApiServer {
-    ApiServer::start(&[GATEWAYS, ROUTES, SECRETS, LEASES])
+    ApiServer::start(&[GATEWAYS, ROUTES, SECRETS, LEASES, EVENTS])
 }
 
 fn watching(server: &ApiServer, identity: &str) -> Started {
@@ -257,7 +258,13 @@ fn saying(text: &'static str, asked: &Arc<AtomicUsize>) -> Desired {
         of: ["Gateway", "a", "1"].map(str::to_owned),
         saying: Arc::new(move |object, _| {
             asked.fetch_add(1, Ordering::SeqCst);
-            (object["status"]["said"] != text).then(|| json!({ "said": text }))
+            (object["status"]["said"] != text).then(|| Said {
+                status: json!({ "said": text }),
+                event: Some(Event {
+                    reason: text.to_owned(),
+                    message: String::new(),
+                }),
+            })
         }),
     }
 }
@@ -277,6 +284,11 @@ fn the_holder_of_the_lease_alone_writes_and_nothing_that_is_said_already() {
     let status = || server.get(GATEWAYS, "a", "1").expect("it is there")["status"].clone();
     eventually("it is said", || status() == json!({ "said": "x" }));
     assert_eq!(server.count("PATCH"), 1);
+    let told = || {
+        let all = server.all(EVENTS).into_iter();
+        all.map(|event| event["reason"].clone()).collect::<Vec<_>>()
+    };
+    eventually("that is told once", || told() == ["x"]);
     // Its own word is no change of what objects say.
     changes.mark_unchanged();
     let Started {
@@ -296,6 +308,7 @@ fn the_holder_of_the_lease_alone_writes_and_nothing_that_is_said_already() {
         status() == json!({ "said": "y" })
     });
     assert!(second.is_leader());
+    eventually("and tells it", || told().len() == 2);
 }
 
 #[test]
@@ -402,6 +415,16 @@ fn each_kind_that_is_watched_is_a_right_of_the_manifests_and_of_the_chart() {
             let plural = path.rsplit('/').next().expect("a plural");
             assert!(words.contains(&plural), "{plural}");
         }
+        let of_events = rights
+            .split("resources: [events]")
+            .nth(1)
+            .unwrap_or_default();
+        let verbs = of_events.trim_start().lines().next();
+        assert_eq!(
+            verbs,
+            Some("verbs: [create]"),
+            "an event is made, and no more"
+        );
         for forbidden in [
             "secrets/status",
             "pods",

@@ -14,6 +14,12 @@ pub(crate) fn now_micro() -> String {
     format!("{date}.{micros:06}Z")
 }
 
+/// A word that no other moment has.
+pub(crate) fn stamp() -> String {
+    let (seconds, micros) = since_1970();
+    format!("{seconds:x}{micros:05x}")
+}
+
 fn since_1970() -> (u64, u32) {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

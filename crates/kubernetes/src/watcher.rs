@@ -135,7 +135,7 @@ impl Follower {
                         query,
                         status,
                         says,
-                        "the API server does not let the gate read this"
+                        "the API server forbids the gate to read these objects"
                     );
                 } else {
                     tracing::debug!(

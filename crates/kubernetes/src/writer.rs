@@ -11,8 +11,9 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::events::{self, Told};
 use crate::object::{Key, Object};
-use crate::shared::Shared;
+use crate::shared::{Event, Said, Shared};
 use crate::time::now;
 use crate::watcher::message;
 
@@ -46,6 +47,8 @@ struct Writer {
     tried: BTreeMap<Key, String>,
     /// Kinds that could not be written, which is told once.
     told: BTreeSet<&'static str>,
+    /// Events of the last minute.
+    events: Told,
 }
 
 impl Writer {
@@ -60,7 +63,7 @@ impl Writer {
             if self.tried.get(&object.key) == Some(&object.resource_version) {
                 continue;
             }
-            let Some(status) = (desired.saying)(&object.whole(), &now()) else {
+            let Some(said) = (desired.saying)(&object.whole(), &now()) else {
                 continue;
             };
             if !*shared.is_leader.borrow() {
@@ -68,12 +71,13 @@ impl Writer {
             }
             self.tried
                 .insert(object.key.clone(), object.resource_version.clone());
-            is_whole &= self.put(shared, &object, &status).await;
+            is_whole &= self.put(shared, &object, &said).await;
         }
         is_whole
     }
 
-    async fn put(&mut self, shared: &Shared, object: &Object, status: &Value) -> bool {
+    async fn put(&mut self, shared: &Shared, object: &Object, said: &Said) -> bool {
+        let Said { status, event } = said;
         let patch = json!({
             "metadata": { "resourceVersion": object.resource_version },
             "status": status,
@@ -90,6 +94,9 @@ impl Writer {
             // Of another version the watch tells, and it is looked at again then.
             Ok(said) if matches!(said.status, 200 | 404 | 409) => {
                 self.told.remove(kind);
+                if let Some(event) = event.as_ref().filter(|_| said.status == 200) {
+                    self.tell(shared, object, event).await;
+                }
                 return true;
             }
             Ok(said) => {
@@ -102,11 +109,42 @@ impl Writer {
             let Key {
                 namespace, name, ..
             } = &object.key;
-            tracing::warn!(kind, namespace, name, why, "a status cannot be written");
+            tracing::warn!(
+                kind,
+                namespace,
+                name,
+                why,
+                "cannot write the status of an object"
+            );
         }
         false
     }
 }
+
+impl Writer {
+    /// Tells why an object is refused. What could not be told stands in its status.
+    async fn tell(&mut self, shared: &Shared, object: &Object, event: &Event) {
+        if !self.events.takes_one() {
+            return;
+        }
+        let (path, said) = events::event(object, event, &shared.settings.identity);
+        let json = Bytes::from(said.to_string());
+        let asked = Some(("application/json", json));
+        let why = match shared.objects.ask(Method::POST, &path, asked).await {
+            Ok(said) if said.status == 201 => {
+                self.told.remove(EVENT);
+                return;
+            }
+            Ok(said) => format!("it answers {}", said.status),
+            Err(fault) => fault.to_string(),
+        };
+        if self.told.insert(EVENT) {
+            tracing::warn!(path, why, "an event cannot be written");
+        }
+    }
+}
+
+const EVENT: &str = "Event";
 
 fn find(shared: &Shared, [kind, namespace, name]: &[String; 3]) -> Option<Arc<Object>> {
     let key = Key {

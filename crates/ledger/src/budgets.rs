@@ -194,6 +194,7 @@ impl Begun<'_> {
         let caller = Arc::new(Caller {
             key: subject.key.as_deref().map(Arc::from),
             user: subject.user.as_deref().map(Arc::from),
+            claims: subject.claims(),
             ..Caller::default()
         });
         let who = Who {
@@ -211,6 +212,7 @@ struct OwnSubject {
     workload: String,
     whose: Whose,
     name: Option<String>,
+    issuer: Option<String>,
 }
 
 impl OwnSubject {
@@ -218,19 +220,21 @@ impl OwnSubject {
         let subject = Subject {
             key: caller.key.as_deref().map(str::to_owned),
             user: caller.user.as_deref().map(str::to_owned),
+            issuer: caller.issuer().map(str::to_owned),
         };
         Self::of_row(&caller.workload, &subject)
     }
 
-    fn of_row(workload: &str, Subject { key, user }: &Subject) -> Self {
-        let (whose, name) = match (key, user) {
-            (None, Some(user)) => (Whose::User, Some(user)),
-            (key, _) => (Whose::Key, key.as_ref()),
+    fn of_row(workload: &str, Subject { key, user, issuer }: &Subject) -> Self {
+        let (whose, name, issuer) = match (key, user) {
+            (None, Some(user)) => (Whose::User, Some(user), issuer.clone()),
+            (key, _) => (Whose::Key, key.as_ref(), None),
         };
         Self {
             workload: workload.to_owned(),
             whose,
             name: name.cloned(),
+            issuer,
         }
     }
 }

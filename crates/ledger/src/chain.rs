@@ -2,8 +2,8 @@
 //!
 //! `hash = SHA-256(previous hash ‖ encoding)`. Encoding: the label `tollgate ledger row`, the
 //! version as two bytes, `seq` as eight, then each column of the version in order, as `encoded` has
-//! values. All numbers are big-endian two's complement. Version 6 has all of
-//! `columns::COLUMNS`, version 5 the first 59, version 4 the first 58, version 3 the first 56, version 2 the first 53 and version 1 the first 44; a row has the lowest version
+//! values. All numbers are big-endian two's complement. Version 7 has all of
+//! `columns::COLUMNS`, version 6 the first 61, version 5 the first 59, version 4 the first 58, version 3 the first 56, version 2 the first 53 and version 1 the first 44; a row has the lowest version
 //! whose missing columns are all NULL. No two rows have the same encoding.
 //! Invariant: whoever alters, removes or inserts a row without the rest of the chain is found.
 //! Whoever rewrites the whole file from that row on is found only by a head that was kept elsewhere.
@@ -14,18 +14,19 @@ use std::fmt;
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
-use crate::columns::{WIDTH, WIDTH_V1, WIDTH_V2, WIDTH_V3, WIDTH_V4, WIDTH_V5};
+use crate::columns::{WIDTH, WIDTH_V1, WIDTH_V2, WIDTH_V3, WIDTH_V4, WIDTH_V5, WIDTH_V6};
 use crate::encoded::{Encoded, Encoder, Values};
 use crate::hex::{hex, unhex};
 
 /// The versions of the encoding, and how many columns each has.
-const VERSIONS: [(u16, usize); 6] = [
+const VERSIONS: [(u16, usize); 7] = [
     (1, WIDTH_V1),
     (2, WIDTH_V2),
     (3, WIDTH_V3),
     (4, WIDTH_V4),
     (5, WIDTH_V5),
-    (6, WIDTH),
+    (6, WIDTH_V6),
+    (7, WIDTH),
 ];
 const LABEL: &[u8] = b"tollgate ledger row";
 /// Bytes before the columns: the hash before, the label, the version and the number.
@@ -180,7 +181,10 @@ mod tests {
         doubted.doubt(Some("differs"));
         let mut tool = settlement(1);
         tool.named.tool = Some("github__search".into());
+        let mut issued = known.clone();
+        issued.named.issuer = Some("https://login.example".into());
         for (row, version, columns) in [
+            (issued, 7, 62),
             (tool, 6, 61),
             (doubted, 5, 59),
             (plain, 1, 44),

@@ -185,11 +185,13 @@ pub(crate) fn opens_altered(db: &Connection) -> rusqlite::Result<Vec<Finding>> {
 
 /// What is open, with the sums over it.
 pub(crate) const OPENS: &str = "SELECT id,started_unix_ms,request_id,trace_id,workload,budget_group,route,backend,model_asked,\
-     model_sent,reserved_tokens,at_most_tokens,progress_tokens,bytes_out,sum,mark_sum,key_id,user_id,tags FROM open";
+     model_sent,reserved_tokens,at_most_tokens,progress_tokens,bytes_out,sum,mark_sum,key_id,user_id,tags,mcp_method,mcp_name,user_issuer FROM open";
 /// Columns that an admission fills, before its marks and the sums.
 const ADMITTED: usize = 12;
 /// Where those stand that say who; an earlier build had none, and where all are NULL its sums hold.
 const WHO: std::ops::Range<usize> = 16..19;
+/// Where those stand that say which tool is called, and at which issuer who asked has its name: the same.
+const LATER: std::ops::Range<usize> = 19..22;
 
 /// Whether a row of [`OPENS`] has the sums that were written with it; an earlier build wrote none.
 pub(crate) fn is_as_written(row: &Row<'_>) -> rusqlite::Result<bool> {
@@ -201,10 +203,15 @@ pub(crate) fn is_as_written(row: &Row<'_>) -> rusqlite::Result<bool> {
     let marks = [0, 12, 13];
     let is_good = match admitted {
         Some(admitted) => {
-            let mut who = WHO;
-            let is_none = !who.any(|at| row.get_ref(at).is_ok_and(|v| v != ValueRef::Null));
-            let who = if is_none { 0..0 } else { WHO };
-            admitted == of(&mut (0..ADMITTED).chain(who))?
+            let says = |mut columns: std::ops::Range<usize>| {
+                columns.any(|at| row.get_ref(at).is_ok_and(|v| v != ValueRef::Null))
+            };
+            let later = match (says(LATER), says(WHO)) {
+                (true, _) => WHO.start..LATER.end,
+                (false, true) => WHO,
+                (false, false) => 0..0,
+            };
+            admitted == of(&mut (0..ADMITTED).chain(later))?
         }
         None => true,
     };

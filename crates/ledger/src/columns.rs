@@ -40,6 +40,9 @@ pub(crate) const WIDTH_V4: usize = 58;
 /// Columns of version 5, likewise.
 pub(crate) const WIDTH_V5: usize = 59;
 
+/// Columns of version 6, likewise.
+pub(crate) const WIDTH_V6: usize = 61;
+
 /// What a column says of a row that is written by a node.
 type Of = for<'a> fn(&'a Settlement, &'a str) -> ValueRef<'a>;
 
@@ -202,11 +205,14 @@ const ROW: &[(&str, Kind, Of)] = &[
     ("prompt_doubt", Text, |row, _| some_text(row.prompt.doubt)),
     // Version 6.
     ("mcp_method", Text, |row, _| {
-        let method = row.record.extra.as_ref().map(|extra| extra.method);
-        some_text(method.filter(|method| !method.is_empty()))
+        some_text(row.named.method.as_deref())
     }),
     ("mcp_name", Text, |row, _| {
         some_text(row.named.tool.as_deref())
+    }),
+    // Version 7.
+    ("user_issuer", Text, |row, _| {
+        some_text(row.named.issuer.as_deref())
     }),
 ];
 

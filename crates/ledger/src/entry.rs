@@ -5,10 +5,11 @@
 //! Invariant: what is stored is what is hashed, because both are these values in this order.
 //! Not here: what the columns of a row are (`columns`), what becomes of an entry (`store`).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use policy::attribution::Attribution;
-use policy::record::{Names, Record};
+use policy::attribution::{Attribution, kept};
+use policy::record::{Extra, Names, Record};
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Estimate;
 use rusqlite::types::ValueRef;
@@ -20,8 +21,10 @@ use crate::id::RecordId;
 use crate::row::{Admission, Settlement};
 
 /// Columns that an admission fills, before its sum.
-pub(crate) const ADMITTED: usize = 15;
-/// Those of them that do not say who.
+pub(crate) const ADMITTED: usize = 18;
+/// Those of them that do not say which tool is called, nor the issuer of a user's name.
+const WITHOUT_LATER: usize = 15;
+/// Those of these that do not say who.
 const WITHOUT_WHO: usize = 12;
 
 /// An admission on its way to the disk.
@@ -50,6 +53,11 @@ impl Opening {
                 some_number(open.at_most),
             ],
             &named.who,
+            [
+                named.method.as_deref(),
+                named.tool.as_deref(),
+                named.issuer.as_deref(),
+            ],
         )
     }
 
@@ -63,6 +71,8 @@ impl Opening {
     ) -> Self {
         let names = Names::of(snapshot, record);
         let trace = record.trace.map(|trace| trace.id_text());
+        let extra = record.extra.as_ref();
+        let (method, tool) = extra.map_or((None, None), |extra| tool(extra));
         Self::encode(
             id,
             &[
@@ -79,15 +89,23 @@ impl Opening {
                 some_number(estimate.at_most),
             ],
             &Attribution::of(record.caller.as_deref(), record.hides_user),
+            [method, tool.as_deref(), issuer(record)],
         )
     }
 
-    fn encode(id: RecordId, values: &[ValueRef<'_>; WITHOUT_WHO - 1], who: &Attribution) -> Self {
-        // Where nobody is known, the sum is the one that earlier builds made.
-        let summed = if who.is_empty() {
+    fn encode(
+        id: RecordId,
+        values: &[ValueRef<'_>; WITHOUT_WHO - 1],
+        who: &Attribution,
+        later: [Option<&str>; ADMITTED - WITHOUT_LATER],
+    ) -> Self {
+        // Where nothing of that or nobody is known, the sum is the one that earlier builds made.
+        let summed = if later.iter().any(Option::is_some) {
+            ADMITTED
+        } else if who.is_empty() {
             WITHOUT_WHO
         } else {
-            ADMITTED
+            WITHOUT_LATER
         };
         let mut encoder = Encoder::new();
         encoder.push(&ValueRef::Blob(&id.0));
@@ -95,6 +113,9 @@ impl Opening {
         encoder.push(&some_text(who.key.as_deref()));
         encoder.push(&some_text(who.user.as_deref()));
         encoder.push(&whole_text(who.tags.as_deref()));
+        later
+            .iter()
+            .for_each(|text| encoder.push(&some_text(*text)));
         Self {
             id,
             encoded: encoder.finish(summed),
@@ -109,6 +130,19 @@ impl Opening {
     pub(crate) fn sum(&self) -> i64 {
         self.encoded.sum()
     }
+}
+
+/// Who issued the token that names the user, where a user is kept.
+pub(crate) fn issuer(record: &Record) -> Option<&str> {
+    let caller = record.caller.as_deref().filter(|_| !record.hides_user)?;
+    caller.user.as_ref().and(caller.issuer())
+}
+
+/// What a message to servers of tools asks for, and what of. Most exchanges are none.
+#[cold]
+fn tool(extra: &Extra) -> (Option<&str>, Option<Cow<'_, str>>) {
+    let method = Some(extra.method).filter(|method| !method.is_empty());
+    (method, extra.named.as_deref().and_then(kept))
 }
 
 fn some_name(name: Option<&Arc<str>>) -> ValueRef<'_> {

@@ -398,7 +398,9 @@ fn open_of(row: &Row<'_>) -> rusqlite::Result<(Admission, Progress)> {
         started_unix_ms: number(1)?,
         request_id: text(2)?.unwrap_or_default(),
         named: Named {
-            tool: None,
+            method: row.get::<_, Option<String>>(19)?.map(Into::into),
+            tool: text(20)?,
+            issuer: text(21)?,
             trace_id: text(3)?,
             workload: text(4)?,
             budget_group: text(5)?,

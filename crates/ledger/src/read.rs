@@ -182,7 +182,7 @@ impl Reader {
                 path: file,
                 only: Only::default(),
             }),
-            0 => Err(open("it is no ledger".to_owned())),
+            0 => Err(open("it is not a ledger".to_owned())),
             newer => Err(open(format!(
                 "it has layout {newer}, this build knows {LAYOUT}"
             ))),
@@ -331,7 +331,7 @@ fn checked(db: &Connection, expected: Option<Expected>) -> rusqlite::Result<Veri
 fn said(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::CannotOpen) => "there is no such file, or it may not be read".to_owned(),
-        Some(ErrorCode::NotADatabase) => "it is no ledger".to_owned(),
+        Some(ErrorCode::NotADatabase) => "it is not a ledger".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -4,6 +4,7 @@
 //! the one that is billed; an unknown price has no cost.
 //! Not here: how a row becomes columns (`columns`), how a policy record becomes a row (`row_of`).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use policy::attribution::Attribution;
@@ -27,7 +28,11 @@ pub struct Named {
     pub backend: Option<Box<str>>,
     /// Whose key, which user, which tags.
     pub who: Attribution,
-    /// What a message to servers of tools is about: the whole name of a tool or prompt, or a resource's URI.
+    /// Who issued the token that names the user: within that alone the name says who it is.
+    pub issuer: Option<Box<str>>,
+    /// What a message to servers of tools asks for, where it is a method that the gate knows.
+    pub method: Option<Cow<'static, str>>,
+    /// What it is about: the whole name of a tool or prompt, or a resource's URI.
     pub tool: Option<Box<str>>,
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: ids become the names that the record's own snapshot gives them.
 //! Not here: the gate's own count: policy's record has none, and whoever has it sets it on the row.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use policy::attribution::{Attribution, kept};
@@ -10,6 +11,7 @@ use policy::record::{Count, Extra, Names, Record, Said};
 use policy::snapshot::Snapshot;
 
 use crate::columns::micros;
+use crate::entry::issuer;
 use crate::id::RecordId;
 use crate::row::{Named, Price, Settlement, State, Witnesses};
 
@@ -22,6 +24,8 @@ impl Named {
             route: owned(names.route),
             backend: owned(names.backend),
             who: Attribution::of(record.caller.as_deref(), record.hides_user),
+            issuer: issuer(record).map(Into::into),
+            method: record.extra.as_ref().and_then(|extra| method(extra)),
             tool: record.extra.as_ref().and_then(|extra| tool(extra)),
         }
     }
@@ -97,6 +101,12 @@ impl Settlement {
 }
 
 /// Most exchanges have none.
+#[cold]
+fn method(extra: &Extra) -> Option<Cow<'static, str>> {
+    (!extra.method.is_empty()).then_some(Cow::Borrowed(extra.method))
+}
+
+/// The same.
 #[cold]
 fn tool(extra: &Extra) -> Option<Box<str>> {
     extra.named.as_deref().and_then(kept).map(Into::into)

@@ -5,11 +5,12 @@
 //! used twice; the ledger gets a new name, because its history is another from here on.
 //! Invariant: the damaged files are kept under other names, byte for byte. What is lost stands in the
 //! new ledger for good, so that no report passes for a whole one.
-//! Not here: when a ledger does not open (`open`), how the new file grows (`keeping`) and comes into its place
-//! (`in_place`).
+//! Not here: when a ledger does not open (`open`), which rows can be read (`reading`), how the new file grows (`keeping`) and comes into
+//! its place (`in_place`).
 
 mod in_place;
 mod keeping;
+mod reading;
 
 use std::io::Read as _;
 use std::os::unix::fs::FileExt;
@@ -18,10 +19,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use self::in_place::{made_for, put, refuse_two_owners, swap};
-use self::keeping::{Keeping, Read};
-use crate::chain::{Hash, Head};
+use self::keeping::Keeping;
+use self::reading::rows;
+use crate::chain::Head;
 use crate::check::{self, is_as_written};
-use crate::columns::{Value, WIDTH};
+use crate::columns::Value;
 use crate::damage::is_malformed;
 use crate::head_file::{self, Found, Kept};
 use crate::identity::Identity;
@@ -35,7 +37,7 @@ use crate::schema::{
     self, beside, connect, connect_to_read, make_tables, name_of, name_to_write, real,
 };
 use crate::shared::unix_ms;
-use crate::verify::{ends, select};
+use crate::verify::ends;
 use crate::wal::scan;
 
 /// Bytes of a page, SQLite's own default.
@@ -423,101 +425,6 @@ fn fault<T>(read: rusqlite::Result<T>, salvaged: &mut Salvaged) -> Option<T> {
         }
     })
     .ok()
-}
-
-/// Reads rows in the order of their numbers, round what cannot be read.
-fn rows(
-    from: &Connection,
-    keeping: &mut Keeping<'_>,
-    head: Option<Head>,
-    salvaged: &mut Salvaged,
-) -> rusqlite::Result<()> {
-    let upper = head.map_or(i64::MAX, |head| head.seq);
-    let mut last = keeping.last.seq;
-    while let Err(error) = rows_after(from, &mut last, upper, keeping, salvaged)? {
-        let _told: Option<()> = fault(Err(error), salvaged);
-        let Some(next) = readable_after(from, last, upper) else {
-            break;
-        };
-        last = next - 1;
-    }
-    keeping.flush()
-}
-
-/// The outer error is of the new file, the inner one of the damaged.
-fn rows_after(
-    from: &Connection,
-    last: &mut i64,
-    upper: i64,
-    keeping: &mut Keeping<'_>,
-    salvaged: &mut Salvaged,
-) -> rusqlite::Result<rusqlite::Result<()>> {
-    let sql = select("seq > ?1 AND seq <= ?2 ORDER BY seq");
-    let mut statement = match from.prepare_cached(&sql) {
-        Ok(statement) => statement,
-        Err(error) => return Ok(Err(error)),
-    };
-    let mut rows = match statement.query([*last, upper]) {
-        Ok(rows) => rows,
-        Err(error) => return Ok(Err(error)),
-    };
-    loop {
-        match rows.next() {
-            Ok(None) => return Ok(Ok(())),
-            Ok(Some(row)) => {
-                let read = read(row);
-                let Some((seq, _, _)) = read.as_ref().filter(|(seq, _, _)| *seq > *last) else {
-                    // Out of order, or no row at all: as good as a page that cannot be read.
-                    return Ok(Err(rusqlite::Error::QueryReturnedNoRows));
-                };
-                *last = *seq;
-                if let Some((seq, hash, values)) = read {
-                    salvaged.settled += u64::from(keeping.row(seq, hash, values)?);
-                }
-            }
-            Err(error) => return Ok(Err(error)),
-        }
-    }
-}
-
-/// The first row behind `last` that can be read: further and further off, then back.
-fn readable_after(from: &Connection, last: i64, upper: i64) -> Option<i64> {
-    let readable = |after: i64| -> Option<i64> {
-        let sql = select("seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT 1");
-        let mut statement = from.prepare_cached(&sql).ok()?;
-        let found = statement.query_row([after, upper], |row| Ok(read(row)));
-        found
-            .ok()
-            .flatten()
-            .map(|(seq, _, _)| seq)
-            .filter(|seq| *seq > after)
-    };
-    let mut step = 1_i64;
-    let far = loop {
-        let after = last.checked_add(step).filter(|after| *after < upper)?;
-        if readable(after).is_some() {
-            break after;
-        }
-        step = step.checked_mul(2)?;
-    };
-    // Between the last step that failed and this one.
-    let (mut bad, mut good) = (last + step / 2, far);
-    while bad + 1 < good {
-        let middle = bad + (good - bad) / 2;
-        if readable(middle).is_some() {
-            good = middle;
-        } else {
-            bad = middle;
-        }
-    }
-    readable(good)
-}
-
-fn read(row: &rusqlite::Row<'_>) -> Option<Read> {
-    let seq: i64 = row.get(0).ok()?;
-    let hash = Hash(row.get(WIDTH + 1).ok()?);
-    let values: Option<Vec<Value>> = (1..=WIDTH).map(|at| row.get(at).ok()).collect();
-    Some((seq, hash, values?.try_into().ok()?))
 }
 
 /// Incomplete exchanges, each as far as it can be read.

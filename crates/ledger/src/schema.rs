@@ -17,22 +17,26 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::chain::{Hash, Head};
-use crate::columns::{COLUMNS, Kind, WIDTH_V1, WIDTH_V2, WIDTH_V3, WIDTH_V4, WIDTH_V5};
+use crate::columns::{COLUMNS, Kind, WIDTH_V1, WIDTH_V2, WIDTH_V3, WIDTH_V4, WIDTH_V5, WIDTH_V6};
 use crate::lost;
 
 /// Whose file it is, in `PRAGMA application_id` and in the header: `Tllg`.
 pub(crate) const APPLICATION: u32 = 0x546c_6c67;
 
-/// Layout of the tables, in `PRAGMA user_version`. Layout 5 lacks the columns of version 6 of the encoding; layout 4 also lacks those of version 5; layout 3 also
-/// lacks those of version 4; layout 2 also lacks those of version 3, and [`WHO`] of what is open; layout 1 also lacks those
+/// Layout of the tables, in `PRAGMA user_version`. Layout 6 lacks the columns of version 7 of the encoding, and what calls of tools that are open say of their tool; layout 5 also lacks the columns of version 6 of the encoding; layout 4 also lacks those of version 5; layout 3 also
+/// lacks those of version 4; layout 2 also lacks those of version 3, and who asked of what is open; layout 1 also lacks those
 /// of version 2.
-pub(crate) const LAYOUT: i64 = 6;
+pub(crate) const LAYOUT: i64 = 7;
 
-/// The first layout with [`WHO`].
-const LAYOUT_OF_WHO: i64 = 3;
-
-/// Columns of `open` that layouts 1 and 2 lack: the ledger's own of that name.
-const WHO: [&str; 3] = ["key_id", "user_id", "tags"];
+/// Columns of `open` that came later, each with the first layout that has it: the ledger's own of that name.
+const LATER_OF_OPEN: [(i64, &str); 6] = [
+    (3, "key_id"),
+    (3, "user_id"),
+    (3, "tags"),
+    (7, "mcp_method"),
+    (7, "mcp_name"),
+    (7, "user_issuer"),
+];
 
 /// Pages of the log before it is copied into the file.
 const CHECKPOINT_PAGES: i64 = 4000;
@@ -156,7 +160,7 @@ pub(crate) fn connect_to_read(path: &Path) -> rusqlite::Result<Connection> {
     if let Ok(layout) = layout(&db)
         && let Some(width) = width_of(layout)
     {
-        add_missing_columns(&db, width, missing_of_open(layout))?;
+        add_missing_columns(&db, width, &missing_of_open(layout))?;
     }
     Ok(db)
 }
@@ -173,8 +177,9 @@ fn create(db: &mut Connection, ledger_id: [u8; 16]) -> rusqlite::Result<()> {
 }
 
 /// The columns that what is open lacks in an older layout.
-fn missing_of_open(layout: i64) -> &'static [&'static str] {
-    if layout < LAYOUT_OF_WHO { &WHO } else { &[] }
+fn missing_of_open(layout: i64) -> Vec<&'static str> {
+    let later = LATER_OF_OPEN.iter().filter(|(since, _)| layout < *since);
+    later.map(|(_, name)| *name).collect()
 }
 
 /// How many columns the rows of an older layout have.
@@ -185,6 +190,7 @@ fn width_of(layout: i64) -> Option<usize> {
         3 => Some(WIDTH_V3),
         4 => Some(WIDTH_V4),
         5 => Some(WIDTH_V5),
+        6 => Some(WIDTH_V6),
         _ => None,
     }
 }
@@ -241,7 +247,7 @@ fn add_missing_columns(
     Ok(())
 }
 
-/// The layout of an open file; 0 where it is no ledger.
+/// The layout of an open file; 0 where it is not a ledger.
 pub(crate) fn layout(db: &Connection) -> rusqlite::Result<i64> {
     db.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
@@ -313,7 +319,10 @@ CREATE TABLE open (
   mark_sum INTEGER,
   key_id TEXT,
   user_id TEXT,
-  tags TEXT
+  tags TEXT,
+  mcp_method TEXT,
+  mcp_name TEXT,
+  user_issuer TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE chain (
   one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -6,6 +6,7 @@
 //! was held for it; a cost is in exactly one sum of money, each rounded up to 1e-9 as budgets do.
 //! Not here: which budget counts what (`policy::budget`).
 
+use policy::caller::Claims;
 use rusqlite::params;
 
 use crate::read::{Period, ReadError, Reader};
@@ -17,6 +18,27 @@ pub struct Subject {
     pub key: Option<String>,
     /// The user, likewise.
     pub user: Option<String>,
+    /// Who issued the token that names the user, likewise.
+    pub issuer: Option<String>,
+}
+
+impl Subject {
+    /// What tells its user from one of the same name at another issuer.
+    pub(crate) fn claims(&self) -> Claims {
+        self.issuer
+            .as_deref()
+            .map(Claims::of_issuer)
+            .unwrap_or_default()
+    }
+
+    /// Of a row whose columns from `at` on are the three.
+    fn read(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Self> {
+        Ok(Self {
+            key: row.get(at)?,
+            user: row.get(at + 1)?,
+            issuer: row.get(at + 2)?,
+        })
+    }
 }
 
 /// Settled exchanges of one workload with one model in one currency.
@@ -62,18 +84,18 @@ pub enum Known {
 
 const SUMS: &str = "SELECT workload, coalesce(model_sent, model_asked), currency,
   coalesce(sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)), 0),
-  coalesce(sum((cost_pico + 999) / 1000), 0), {key}, {user}
+  coalesce(sum((cost_pico + 999) / 1000), 0), {who}
   FROM settled WHERE ended_unix_ms >= ?1 AND started_unix_ms >= ?1 AND started_unix_ms < ?2
-  AND state = 'settled' GROUP BY 1, 2, 3, 6, 7";
+  AND state = 'settled' GROUP BY 1, 2, 3, 6, 7, 8";
 
 const UNSURE: &str = "SELECT workload, coalesce(model_sent, model_asked), backend,
   state = 'settled', coalesce(prompt_tokens, 0), coalesce(completion_tokens, 0),
-  max(coalesce(reserved_tokens, 0), coalesce(at_least_tokens, 0)), {key}, {user}
+  max(coalesce(reserved_tokens, 0), coalesce(at_least_tokens, 0)), {who}
   FROM settled WHERE ended_unix_ms >= ?1 AND started_unix_ms >= ?1 AND started_unix_ms < ?2
   AND (state <> 'settled' OR (cost_pico IS NULL
     AND coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) > 0))
   UNION ALL SELECT workload, coalesce(model_sent, model_asked), backend, 0, 0, 0,
-  max(reserved_tokens, progress_tokens), {key}, {user}
+  max(reserved_tokens, progress_tokens), {who}
   FROM open WHERE started_unix_ms >= ?1 AND started_unix_ms < ?2";
 
 /// Calls of a tool by one workload.
@@ -89,10 +111,12 @@ pub struct Calls {
     pub count: u64,
 }
 
-/// A call that was refused was none. One whose end was not seen says neither its method nor its tool, and is not counted.
-const CALLS: &str = "SELECT workload, mcp_name, count(*), {key}, {user}
+/// A call that was refused was none. One whose end nobody saw was let in, and so is one that is open.
+const CALLS: &str = "SELECT workload, mcp_name, count(*), {who}
   FROM settled WHERE ended_unix_ms >= ?1 AND started_unix_ms >= ?1 AND started_unix_ms < ?2
-  AND mcp_method = 'tools/call' AND outcome <> 'refused' GROUP BY 1, 2, 4, 5";
+  AND mcp_method = 'tools/call' AND outcome <> 'refused' GROUP BY 1, 2, 4, 5, 6
+  UNION ALL SELECT workload, mcp_name, count(*), {who}
+  FROM open WHERE started_unix_ms >= ?1 AND started_unix_ms < ?2 AND mcp_method = 'tools/call' GROUP BY 1, 2, 4, 5, 6";
 
 impl Reader {
     /// Calls `each` with the calls of tools that began in `period`; `by_subject` as of [`Reader::spent`]. Files from before there were such
@@ -106,9 +130,10 @@ impl Reader {
         by_subject: bool,
         mut each: impl FnMut(Calls),
     ) -> Result<(), ReadError> {
-        let named = "SELECT count(*) FROM pragma_table_info('settled') WHERE name IN ('mcp_method', 'mcp_name')";
+        let named = "SELECT (SELECT count(*) FROM pragma_table_info('settled') WHERE name IN ('mcp_method', 'mcp_name'))
+          + (SELECT count(*) FROM pragma_table_info('open') WHERE name IN ('mcp_method', 'mcp_name'))";
         let found: i64 = self.db.query_row(named, [], |row| row.get(0))?;
-        if found < 2 {
+        if found < 4 {
             return Ok(());
         }
         let bounds = [period.from_ms, period.to_ms].map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
@@ -119,10 +144,7 @@ impl Reader {
                 workload: row.get(0)?,
                 tool: row.get::<_, Option<String>>(1)?.unwrap_or_default(),
                 count: row.get::<_, i64>(2)?.unsigned_abs(),
-                subject: Subject {
-                    key: row.get(3)?,
-                    user: row.get(4)?,
-                },
+                subject: Subject::read(row, 3)?,
             });
         }
         Ok(())
@@ -133,10 +155,10 @@ impl Reader {
     /// # Errors
     /// When the file cannot be read.
     pub fn knows_subjects(&self) -> Result<bool, ReadError> {
-        let both = "SELECT (SELECT count(*) FROM pragma_table_info('settled') WHERE name IN ('key_id', 'user_id'))
-          + (SELECT count(*) FROM pragma_table_info('open') WHERE name IN ('key_id', 'user_id'))";
+        let both = "SELECT (SELECT count(*) FROM pragma_table_info('settled') WHERE name IN ('key_id', 'user_id', 'user_issuer'))
+          + (SELECT count(*) FROM pragma_table_info('open') WHERE name IN ('key_id', 'user_id', 'user_issuer'))";
         let found: i64 = self.db.query_row(both, [], |row| row.get(0))?;
-        Ok(found == 4)
+        Ok(found == 6)
     }
 
     /// Calls `sum` with what the exchanges that began in `period` came to, and `unsure` with each
@@ -163,10 +185,7 @@ impl Reader {
                 currency: row.get(2)?,
                 tokens: row.get::<_, i64>(3)?.unsigned_abs(),
                 nanos: row.get::<_, i64>(4)?.unsigned_abs(),
-                subject: Subject {
-                    key: row.get(5)?,
-                    user: row.get(6)?,
-                },
+                subject: Subject::read(row, 5)?,
             });
         }
         let mut statement = tx.prepare(&told_apart(UNSURE, by_subject))?;
@@ -182,10 +201,7 @@ impl Reader {
                 workload: row.get(0)?,
                 model: row.get(1)?,
                 backend: row.get(2)?,
-                subject: Subject {
-                    key: row.get(7)?,
-                    user: row.get(8)?,
-                },
+                subject: Subject::read(row, 7)?,
                 tokens,
             });
         }
@@ -195,12 +211,12 @@ impl Reader {
 
 /// A statement that tells keys and users apart, or does not.
 fn told_apart(statement: &str, by_subject: bool) -> String {
-    let (key, user) = if by_subject {
-        ("key_id", "user_id")
+    let who = if by_subject {
+        "key_id, user_id, user_issuer"
     } else {
-        ("NULL", "NULL")
+        "NULL, NULL, NULL"
     };
-    statement.replace("{key}", key).replace("{user}", user)
+    statement.replace("{who}", who)
 }
 
 #[cfg(test)]

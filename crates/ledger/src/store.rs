@@ -314,8 +314,8 @@ impl<'w> Writing<'w> {
 
 /// Named, because a file of an older build has them in another order.
 const ADMIT: &str = "INSERT INTO open (id,started_unix_ms,request_id,trace_id,workload,budget_group,route,backend,\
-     model_asked,model_sent,reserved_tokens,at_most_tokens,key_id,user_id,tags,sum) \
-     SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16 \
+     model_asked,model_sent,reserved_tokens,at_most_tokens,key_id,user_id,tags,mcp_method,mcp_name,user_issuer,sum) \
+     SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19 \
      WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?1) ON CONFLICT DO NOTHING";
 
 /// What inserts rows of a ledger.

@@ -13,7 +13,7 @@ use wire::json::{Kind, Reader};
 use crate::client::Can;
 use crate::discover::without;
 use crate::envelope::{Fault, Message, Says, Value, members, text_of};
-use crate::events::Unusable;
+use crate::events::{STATE_BYTES_MAX, Unusable};
 use crate::handshake::SERVER_INFO;
 use crate::modern::{CAPABILITIES, CLIENT, LOG_LEVEL, VERSION};
 use crate::reply::{self, INVALID_PARAMS, edited, string};
@@ -143,6 +143,9 @@ pub fn told_modern<'a>(
     if *of == *INPUT_REQUIRED {
         if let Some(state) = state {
             let text = text_of(&state).ok_or(Unusable::NoMessage)?;
+            if text.len() > STATE_BYTES_MAX {
+                return Err(Unusable::LongState);
+            }
             let sealed = seal(&text).ok_or(Unusable::NoMessage)?;
             edits.push((state.2, string(&sealed)));
         }
@@ -174,22 +177,11 @@ fn is_empty(object: &[u8]) -> bool {
     within.trim_ascii_start() == b"}"
 }
 
-/// The arguments of a request, as written.
-#[must_use]
-pub fn arguments<'a>(message: &'a [u8], params: Option<&Range<usize>>) -> &'a [u8] {
-    let text = params.and_then(|params| message.get(params.clone()));
-    let found = text.and_then(|text| members(text, ["arguments"], 0).ok());
-    match found {
-        Some([Some((_, raw, _))]) => raw,
-        _ => b"{}",
-    }
-}
-
-/// The arguments of a call, where it has any.
+/// The arguments of a call as written, where it has any.
 ///
 /// # Errors
 /// [`Fault`] where they stand twice, or in another spelling.
-pub fn arguments_once<'a>(
+pub fn arguments<'a>(
     message: &'a [u8],
     params: Option<&Range<usize>>,
 ) -> Result<Option<&'a [u8]>, Fault> {
@@ -274,6 +266,14 @@ pub struct Need {
     pub params: Option<Vec<u8>>,
 }
 
+impl Need {
+    /// Bytes that are kept of it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.key.len() + self.method.len() + self.params.as_ref().map_or(0, Vec::len)
+    }
+}
+
 /// Reads the answer of a server without sessions for a client that has one.
 ///
 /// # Errors
@@ -292,6 +292,12 @@ pub fn told_legacy(answer: &[u8]) -> Result<Legacy, Unusable> {
             let of = of.unwrap_or_default();
             return Ok(Legacy::Unknown(of.chars().take(64).collect()));
         }
+    }
+    if state
+        .as_ref()
+        .is_some_and(|(_, raw, _)| raw.len() > STATE_BYTES_MAX)
+    {
+        return Err(Unusable::LongState);
     }
     let mut needs = Needs {
         requests: Vec::new(),

@@ -145,7 +145,7 @@ pub struct Catalog {
 
 /// Why an answer is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the server's list is none, or has more than {ITEMS_MAX} items or 16 MiB of them")]
+#[error("the server's answer is not a list, or has more than {ITEMS_MAX} items or 16 MiB of them")]
 pub struct NoList;
 
 impl Item {

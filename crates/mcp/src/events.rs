@@ -13,6 +13,9 @@ use crate::envelope::{Fault, Message, Says, Value, is_same_id, members, text_of}
 use crate::modern::Level;
 use crate::{name, reply};
 
+/// Longest `requestState`, as its server gives it.
+pub const STATE_BYTES_MAX: usize = 1 << 20;
+
 /// One message of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said<'a> {
@@ -46,11 +49,14 @@ pub struct Asks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// It is no message.
-    #[error("the server's answer is no message of JSON-RPC")]
+    #[error("the server's answer is not a JSON-RPC message")]
     NoMessage,
     /// It answers something else.
     #[error("the server answered something that it was not asked")]
     OtherId,
+    /// It wants to hear again more than is kept or sealed.
+    #[error("the server's `requestState` is longer than {} bytes", STATE_BYTES_MAX)]
+    LongState,
 }
 
 impl From<Fault> for Unusable {

@@ -23,7 +23,7 @@ pub enum Fault {
     Version(String),
     /// It is something else.
     #[error(
-        "the file is no OpenAPI description: it does not say `openapi: 3.0.0` or later, and its `paths`"
+        "the file is not an OpenAPI description: it does not say `openapi: 3.0.0` or later, and its `paths`"
     )]
     Other,
     /// Where its API is cannot be told.

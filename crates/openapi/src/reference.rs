@@ -50,11 +50,11 @@ pub(crate) fn object<'d>(
     let mut value = value;
     for _ in 0..CHAIN_MAX {
         let Value::Object(members) = value else {
-            return Err("something of it is no object".into());
+            return Err("something in it is not an object".into());
         };
         match members.get("$ref") {
             Some(Value::String(to)) => value = target(root, to)?,
-            Some(_) => return Err("a `$ref` of it is no text".into()),
+            Some(_) => return Err("a `$ref` in it is not a text".into()),
             None => return Ok(members),
         }
     }

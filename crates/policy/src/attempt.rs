@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use wire::head::Method;
 
+use self::choose::Rule;
 use self::cooldown::Cooldowns;
 pub use self::health::{Health, RetryBudget};
 pub use self::tries::Attempts;
@@ -177,8 +178,8 @@ impl Upstreams {
         Some(chosen)
     }
 
-    /// The backend of the next try: the first in order that has an endpoint not tried, not ejected and not asking for time, or
-    /// one not asking for time. None where the next try is one more at the same endpoint.
+    /// The backend of the next try: the first in order that has an endpoint which [`next`](Self::next) may choose, by the same rules.
+    /// None where the next try is one more at the same endpoint.
     #[cold]
     pub(crate) fn next_backend(
         &self,
@@ -191,10 +192,9 @@ impl Upstreams {
             return None;
         }
         let known = self.known();
-        let free = |e: &EndpointId| known.is_free(*e, model, now);
-        let open = |e: &EndpointId| free(e) && known.is_open(*e, now);
-        let next = candidates(attempts, s).find(open);
-        let next = next.or_else(|| candidates(attempts, s).find(free))?;
+        let next = Rule::IN_ORDER.into_iter().find_map(|rule| {
+            candidates(attempts, s).find(|e| known.may_try(rule, *e, model, now))
+        })?;
         s.endpoint(next).map(|endpoint| endpoint.backend)
     }
 

@@ -82,6 +82,15 @@ impl Claims {
         Self((!members.is_empty()).then(|| Arc::new(members)))
     }
 
+    /// Those of a token of which the issuer alone is known.
+    #[must_use]
+    pub fn of_issuer(issuer: &str) -> Self {
+        Self::new(Members::new(vec![(
+            "iss".into(),
+            Claim::Text(issuer.into()),
+        )]))
+    }
+
     /// All of them.
     #[must_use]
     pub fn members(&self) -> &Members {

@@ -257,21 +257,26 @@ impl Running<'_> {
     /// What it waited for is not to be had.
     #[cold]
     fn unanswered(&mut self, env: &mut Env<'_>) -> Verdict {
-        if let Phase::Minting(_) = self.call.phase {
-            self.call.phase = Phase::Trying;
-            return self.attempt_failed(Failure::Credential.into(), env);
+        match self.call.phase {
+            // The call does not run.
+            Phase::Entering => {
+                if let Some(reservation) = self.call.reservation.take() {
+                    reservation.release(env.now, env.snapshot, env.levels);
+                }
+                self.refuse(Refusal::LedgerUnavailable)
+            }
+            Phase::Minting(_) => {
+                self.call.phase = Phase::Trying;
+                self.attempt_failed(Failure::Credential.into(), env)
+            }
+            Phase::Counting => self.uncounted(),
+            Phase::Picking(last) => {
+                self.unpicked(last, (placing::NO_ANSWER, "it did not answer in time"), env)
+            }
+            // A head came, and the first bytes that would say what it is a head of did not.
+            Phase::Trying => self.attempt_failed(Failure::FirstByteTimeout.into(), env),
+            Phase::Answered => self.refuse(OUT_OF_ORDER),
         }
-        if let Phase::Counting = self.call.phase {
-            return self.uncounted();
-        }
-        if let Phase::Picking(last) = self.call.phase {
-            return self.unpicked(last, "it did not answer in time", env);
-        }
-        // The call does not run.
-        if let Some(reservation) = self.call.reservation.take() {
-            reservation.release(env.now, env.snapshot, env.levels);
-        }
-        self.refuse(Refusal::LedgerUnavailable)
     }
 
     #[cold]

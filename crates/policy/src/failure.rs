@@ -37,7 +37,7 @@ pub enum Failure {
     #[error("status {0}")]
     Status(u16),
     /// No credential could be had for the endpoint.
-    #[error("no credential could be had for it")]
+    #[error("the gateway could not get a credential for it")]
     Credential,
     /// The endpoint's dialect cannot say what was asked.
     #[error("its API cannot express this call")]

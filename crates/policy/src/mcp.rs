@@ -23,11 +23,11 @@ use crate::secret::Secret;
 pub use self::described::{Described, HttpAnswer, HttpCall, Method, NoCall};
 pub use self::ended::{Ended, Mark};
 pub use self::held::{Held, HeldChanges, NotHeld, OfClient, URI_BYTES_MAX};
-pub use self::kept::Kept;
+pub use self::kept::{Hearing, Kept};
 pub use self::known::{Answered, KINDS, Known, Listed, OfServer};
 pub use self::pins::{Digest, Odd, OnChange, Pins, Seen};
 pub use self::selection::{Glob, Holds, Named, Selection, Shows, When};
-pub use self::waiting::{Asked, Waiting};
+pub use self::waiting::{Asked, NoRoom, Waiting, Whose};
 
 /// Where clients find it.
 pub const PATH: &str = "/mcp";

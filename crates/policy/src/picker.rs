@@ -37,8 +37,8 @@ pub struct PickedCall {
 pub enum Picked {
     /// These addresses, the best first; and who is told which one served.
     Endpoints(Vec<SocketAddr>, Box<dyn Served>),
-    /// The call is not to be served now, with this status (429 or 503).
-    Shed(u16),
+    /// The call is not to be served now, with this status (429 or 503) and for this reason, in words that a client may read.
+    Shed(u16, Box<str>),
     /// Nobody could say; for the log.
     Unavailable(Box<str>),
 }

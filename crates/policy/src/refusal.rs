@@ -249,6 +249,12 @@ pub enum Refusal {
         /// What, and why.
         says: Box<str>,
     },
+    /// A question to a client, or its answer, for which there is no room beside those that wait.
+    #[error("{says}; answer some of them, or try again later")]
+    McpNoRoom {
+        /// Which bound, and whose.
+        says: Box<str>,
+    },
     /// A message without a session.
     #[error("the header mcp-session-id is missing; begin with `initialize`")]
     McpSessionMissing,
@@ -431,6 +437,25 @@ pub enum Refusal {
         /// How much longer.
         wait: Duration,
     },
+    /// Who picks the endpoints of a pool refused the call.
+    #[error(
+        "the endpoint picker of this pool refused the call with {status}{}",
+        colon(says)
+    )]
+    PickerRefused {
+        /// 429 or 503.
+        status: u16,
+        /// When it may be asked again.
+        wait: Duration,
+        /// What it said, as far as it is kept; empty where it said nothing.
+        says: Box<str>,
+    },
+    /// Who picks the endpoints of a pool named none.
+    #[error("the endpoint picker of this pool {says}, and no call goes there without it")]
+    Unpicked {
+        /// What it did, or did not.
+        says: &'static str,
+    },
     /// The upstream refused the gate's own credential.
     #[error("the upstream refused the gateway's credential")]
     UpstreamCredential,
@@ -486,6 +511,9 @@ pub enum Refusal {
         "this route is closed: its configuration is faulty, and the gateway's log and the status of its objects say how"
     )]
     RouteClosed,
+    /// Every backend of the route waits for an address.
+    #[error("no endpoint of this route is ready; try again shortly")]
+    NoneReady,
     /// Nobody could say whose the credential is.
     #[error("the gateway cannot check this credential at present; try again shortly")]
     IdentityUnavailable,
@@ -555,6 +583,15 @@ impl Refusal {
     pub(crate) fn route_not_found(head: &RequestHead) -> Self {
         let call = call_of(head);
         Self::RouteNotFound { call }
+    }
+}
+
+/// What somebody said, behind a colon where it is something.
+fn colon(says: &str) -> String {
+    if says.is_empty() {
+        String::new()
+    } else {
+        format!(": {says}")
     }
 }
 

@@ -1,6 +1,7 @@
 //! Subjects: whom a limit or a budget counts apart, and what tells them from one another.
 //!
-//! A user is a user of a workload, and so is a key: the same name in two workloads is two subjects. Callers of a
+//! A user is a user of a workload and of an issuer, and a key is one of a workload: the same name in two workloads is two subjects, and so
+//! is a user's at two issuers. Callers of a
 //! workload that bring no key (no user) are one subject together, so that nobody is unlimited by omission.
 //! Users are a crowd: one caller who is believed about them can bring as many as it likes. So where a table is full and
 //! refuses, the users of a workload have a share of it, and keys, which a person has made, are not bound by that.
@@ -54,6 +55,11 @@ impl<'a> Who<'a> {
 
     fn user(&self) -> Option<&'a str> {
         self.caller.and_then(|caller| caller.user.as_deref())
+    }
+
+    /// Within which a user's name says who it is.
+    fn issuer(&self) -> Option<&'a str> {
+        self.user().and(self.caller).and_then(|of| of.issuer())
     }
 }
 
@@ -126,7 +132,11 @@ impl Seed {
             Whose::User => (&known.user, who.user()),
         };
         let subject = known.get().unwrap_or_else(|| {
-            let subject = self.hash((whose, who.workload, name));
+            let issuer = match whose {
+                Whose::User => who.issuer(),
+                Whose::Key | Whose::Workload => None,
+            };
+            let subject = self.hash((whose, who.workload, name, issuer));
             known.set(Some(subject));
             subject
         });

@@ -44,7 +44,7 @@ pub fn metrics(of: &Revision, now: u64) -> Vec<Extra> {
         extras.push(labelled(left));
         let is = percent(budget, level);
         for mark in MARKS {
-            let help = "Whether so much of the running period is spent or reserved (1) or not (0).";
+            let help = "Whether this share of the running period's amount is spent or reserved (1) or not (0).";
             let passed = f64::from(u8::from(is >= mark));
             let passed = Extra::gauge("tollgate_budget_passed", help, passed);
             extras.push(

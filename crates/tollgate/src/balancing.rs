@@ -162,10 +162,12 @@ fn tell(engine: &str, news: &EngineNews) {
     match news {
         EngineNews::Silent(fault) => tracing::warn!(
             engine,
-            "the engine does not say what it has to do, and is chosen by what this gate sends it: {fault}"
+            "cannot read the engine's load: it is chosen by the requests that this gate sends it: {fault}"
         ),
-        EngineNews::Heard => tracing::info!(engine, "the engine says again what it has to do"),
-        EngineNews::Anew => tracing::info!(engine, "the engine began anew: it has seen no prompt"),
+        EngineNews::Heard => tracing::info!(engine, "the engine's load can be read again"),
+        EngineNews::Anew => {
+            tracing::info!(engine, "the engine restarted: its cached prompts are gone")
+        }
     }
 }
 

@@ -15,9 +15,10 @@ use std::time::Duration;
 use clap::Args;
 use config::{Fault, Faults, Loaded, Sources};
 use control::{Choice, Id, Input, Live, Report, Trial};
-use kubernetes::{Cluster, Desired, Settings, View};
+use kubernetes::{Cluster, Desired, Event, Said, Settings, View};
 use tokio::sync::{Mutex as Turn, watch};
 
+use crate::mcp_servers::Sealed;
 use crate::world::World;
 
 /// What a `GatewayClass` says whose Gateways are ours.
@@ -220,7 +221,7 @@ impl Clustered {
             trial,
             running: self.running.get().map(String::as_str),
         };
-        Ok(control::live(&texts, &choice, sources))
+        Ok(control::live(&texts, &choice, &Sealed(sources)))
     }
 
     /// Whether the objects are to be loaded. What they name is asked for.
@@ -232,7 +233,7 @@ impl Clustered {
             return Look::Unknown;
         }
         if let Some(lacks) = lacks(&view) {
-            tracing::error!("objects are not taken: {lacks}");
+            tracing::error!("the objects are not applied: {lacks}");
             return Look::Unknown;
         }
         // A file that cannot be read has its fault when it is loaded.
@@ -270,7 +271,15 @@ impl Clustered {
             } = verdict.id.clone();
             Desired {
                 of: [kind, namespace, name],
-                saying: Arc::new(move |object, now| control::status(&verdict, object, &gate, now)),
+                saying: Arc::new(move |object, now| {
+                    let status = control::status(&verdict, object, &gate, now)?;
+                    let event = control::refusal(&verdict, object, &gate);
+                    let event = event.map(|(reason, message)| Event {
+                        reason: reason.to_owned(),
+                        message,
+                    });
+                    Some(Said { status, event })
+                }),
             }
         });
         self.cluster.say(desired.collect());

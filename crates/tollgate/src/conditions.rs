@@ -155,7 +155,7 @@ fn words(condition: &Condition) -> Words {
         Condition::Usage(_) => warning(
             "a backend reports usage that no call can hold",
             "a backend still reports usage that no call can hold",
-            "the backend reports no usage any more that no call can hold",
+            "the backend reports usage that calls can hold again",
         ),
         Condition::Beyond(_) => warning(
             "a backend reports more tokens than a call has bytes",

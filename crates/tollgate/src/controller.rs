@@ -33,7 +33,7 @@ pub(crate) async fn first(cluster: Arc<Clustered>, own: Option<&Path>) -> (Loade
                     cluster.tell(Some(&says));
                     if says != told {
                         tracing::error!(
-                            "the gate waits, since its objects come to none yet:\n{says}"
+                            "the gate waits: its objects do not make a configuration yet:\n{says}"
                         );
                         told = says;
                     }

@@ -1,4 +1,4 @@
-//! `tollgate convert`: the document that Kubernetes' objects come to.
+//! `tollgate convert`: the document that Kubernetes' objects come to, or the way back.
 //!
 //! Invariant: no secret is printed; written out, each is in a file that its owner alone can read, and no file is replaced.
 //! Not here: what objects come to (`control`).
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use config::{Fault, Faults, Located};
+use config::{Fault, Faults, Located, Sources};
 use control::{Lowered, Refused};
 
 use crate::manifests::{self, Manifests};
@@ -21,12 +21,22 @@ use crate::world::World;
 /// Options of `convert`.
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// Kubernetes' objects: a file, or a directory of files.
+    /// Kubernetes' objects: a file, or a directory of files. With `--to kubernetes` a document of the gate's.
     #[arg(value_name = "FILE|DIR")]
     place: PathBuf,
+    /// What is made: tollgate.yaml of objects, or objects of that, with what they cannot say as a document beside them.
+    #[arg(long, value_name = "FORM", value_enum, default_value = "tollgate")]
+    to: Form,
     /// Write tollgate.yaml and the files that it names into this directory, in place of printing it.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+/// What is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    Tollgate,
+    Kubernetes,
 }
 
 /// Converts, and says what was left out; 1 where there are faults.
@@ -42,8 +52,40 @@ pub(crate) fn convert(options: &Convert) -> ExitCode {
     }
 }
 
+/// Objects of a document of ours; on the standard error what stays one.
+fn objects(place: &Path) -> Result<String, Vec<String>> {
+    let read = World.read(place, FILE_BYTES_MAX);
+    let text = read.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let Some(text) = text else {
+        let says = "cannot read the file: it is no text of 4 MiB at most";
+        return Err(vec![format!("{}: {says}", place.display())]);
+    };
+    // What it says is read as a gate would read it.
+    let said = |faults: Vec<Fault>| shown(place, &faults, "");
+    manifests::load(place, None, &World).map_err(|Faults { faults, .. }| said(faults))?;
+    let made = control::manifests(place, &text).map_err(said)?;
+    if !made.left.is_empty() {
+        let left = made.left.join(", ");
+        complain(&format!(
+            "objects cannot say all: {left} in a document beside them"
+        ));
+    }
+    Ok(made.text.trim_end().to_owned())
+}
+
+/// Longest document, bytes.
+const FILE_BYTES_MAX: usize = 4 << 20;
+
 fn converted(options: &Convert) -> Result<String, Vec<String>> {
     let place = options.place.as_path();
+    if options.to == Form::Kubernetes {
+        return match options.output {
+            Some(_) => Err(vec![
+                "-o is for tollgate.yaml: objects are printed".to_owned(),
+            ]),
+            None => objects(place),
+        };
+    }
     let said = |faults: Vec<Fault>, warnings: Vec<Fault>| {
         let faults = shown(place, &faults, "");
         faults

@@ -149,11 +149,7 @@ impl Fetch {
         };
         match taken {
             Ok((tools, left)) => {
-                tracing::info!(
-                    server,
-                    tools,
-                    "the description of a server of tools is taken"
-                );
+                tracing::info!(server, tools, "read the description of a server of tools");
                 left_out(server, &left);
                 true
             }
@@ -163,7 +159,7 @@ impl Fetch {
                     server,
                     says,
                     kept,
-                    "the description of a server of tools cannot be had, and is asked for again"
+                    "cannot fetch the description of a server of tools; the gate tries again"
                 );
                 false
             }
@@ -173,10 +169,19 @@ impl Fetch {
 
 fn left_out(server: &str, left: &[Left]) {
     for Left { operation, why } in left.iter().take(NAMED_MAX) {
-        tracing::warn!(server, operation, why, "an operation is no tool");
+        tracing::warn!(
+            server,
+            operation,
+            why,
+            "an operation cannot be served as a tool"
+        );
     }
     let further = left.len().saturating_sub(NAMED_MAX);
     if further > 0 {
-        tracing::warn!(server, further, "further operations are no tools");
+        tracing::warn!(
+            server,
+            further,
+            "further operations cannot be served as tools"
+        );
     }
 }

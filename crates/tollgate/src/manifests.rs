@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use config::{EditorServers, Fault, Faults, Loaded, Sources};
 use control::Input;
 
+use crate::mcp_servers::Sealed;
+
 /// Longest of the files, bytes.
 const FILE_BYTES_MAX: usize = 4 << 20;
 /// Most that the files of a directory hold together, bytes.
@@ -42,7 +44,10 @@ pub(crate) fn load(
                 key_files: Vec::new(),
             })
         }
-        Some(manifests) => control::load(place, &manifests.directory, &manifests.inputs(), sources),
+        Some(manifests) => {
+            let sealed = Sealed(sources);
+            control::load(place, &manifests.directory, &manifests.inputs(), &sealed)
+        }
         None => config::load_with(place, servers, sources),
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod read_answer;
 pub(crate) mod read_call;
 mod sealed;
+pub(crate) mod vertex;
 pub(crate) mod write_answer;
 pub(crate) mod write_call;
 

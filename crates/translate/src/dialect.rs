@@ -35,11 +35,13 @@ pub enum Dialect {
     Azure,
     /// Cohere's chat and embeddings. Calls are made into them.
     Cohere,
+    /// Anthropic's, as Google Cloud's Vertex AI has it: each model has a path of its own.
+    AnthropicOnVertex,
 }
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::OpenAi,
         Self::Anthropic,
         Self::Responses,
@@ -48,6 +50,7 @@ impl Dialect {
         Self::Bedrock,
         Self::Azure,
         Self::Cohere,
+        Self::AnthropicOnVertex,
     ];
 
     /// Its name in a configuration.
@@ -62,6 +65,7 @@ impl Dialect {
             Self::Bedrock => bedrock::SPEAKS,
             Self::Azure => azure::SPEAKS,
             Self::Cohere => cohere::SPEAKS,
+            Self::AnthropicOnVertex => anthropic::vertex::SPEAKS,
         }
     }
 
@@ -70,9 +74,12 @@ impl Dialect {
     pub const fn key_header(self) -> &'static str {
         match self {
             // Vertex AI takes the tokens of Google Cloud, Bedrock signatures and keys of its own.
-            Self::OpenAi | Self::Responses | Self::Vertex | Self::Bedrock | Self::Cohere => {
-                "authorization"
-            }
+            Self::OpenAi
+            | Self::Responses
+            | Self::Vertex
+            | Self::Bedrock
+            | Self::Cohere
+            | Self::AnthropicOnVertex => "authorization",
             Self::Anthropic => "x-api-key",
             Self::Gemini => "x-goog-api-key",
             Self::Azure => azure::KEY_HEADER,
@@ -95,6 +102,7 @@ impl Dialect {
             | Self::Vertex
             | Self::Azure
             | Self::Cohere
+            | Self::AnthropicOnVertex
             | Self::Bedrock => None,
             Self::Anthropic => Some(anthropic::VERSION),
         }
@@ -117,13 +125,14 @@ impl Dialect {
             // The list of models is of the gate itself, and what a route lets through unread nobody reads.
             Operation::Models | Operation::Unread | Operation::Http | Operation::Mcp => true,
             Operation::GeminiModels => self == Self::Gemini,
-            Operation::Messages => self == Self::Anthropic,
+            Operation::Messages | Operation::CountTokens => {
+                matches!(self, Self::Anthropic | Self::AnthropicOnVertex)
+            }
             Operation::Responses => self == Self::Responses,
             named if named.is_named_by_path() => self.is_of_google(),
             Operation::Converse => self == Self::Bedrock,
             Operation::CohereChat | Operation::CohereEmbed => self == Self::Cohere,
             Operation::Rerank => matches!(self, Self::OpenAi | Self::Azure | Self::Cohere),
-            Operation::CountTokens => self == Self::Anthropic,
             Operation::InputTokens => self == Self::Responses,
             _ => matches!(self, Self::OpenAi | Self::Azure),
         }
@@ -137,6 +146,7 @@ impl Dialect {
     pub(crate) fn moves(self, operation: Operation) -> bool {
         match self {
             Self::Azure => azure::moves(operation),
+            Self::AnthropicOnVertex => anthropic::vertex::has(operation),
             _ => {
                 let is_listing = operation == Operation::GeminiModels;
                 self.is_of_google() && (is_listing || operation.is_named_by_path())
@@ -154,6 +164,7 @@ impl Dialect {
             Self::Gemini => gemini::pass::pass(gemini::Place::Studio, asked, request),
             Self::Vertex => gemini::pass::pass(gemini::Place::Vertex, asked, request),
             Self::Azure => azure::pass(asked, request).map(|()| None),
+            Self::AnthropicOnVertex => anthropic::vertex::pass(asked, request).map(|()| None),
             Self::OpenAi | Self::Anthropic | Self::Responses | Self::Bedrock | Self::Cohere => {
                 Ok(None)
             }
@@ -165,7 +176,12 @@ impl Dialect {
         match self {
             Self::Gemini | Self::Vertex => Some(Operation::EmbedContent),
             Self::Cohere => Some(Operation::CohereEmbed),
-            Self::OpenAi | Self::Azure | Self::Anthropic | Self::Responses | Self::Bedrock => None,
+            Self::OpenAi
+            | Self::Azure
+            | Self::Anthropic
+            | Self::AnthropicOnVertex
+            | Self::Responses
+            | Self::Bedrock => None,
         }
     }
 
@@ -206,7 +222,7 @@ impl Dialect {
     pub(crate) const fn operation(self) -> Operation {
         match self {
             Self::OpenAi | Self::Azure => Operation::Chat,
-            Self::Anthropic => Operation::Messages,
+            Self::Anthropic | Self::AnthropicOnVertex => Operation::Messages,
             Self::Responses => Operation::Responses,
             Self::Gemini | Self::Vertex => Operation::GenerateContent,
             Self::Bedrock => Operation::Converse,
@@ -248,7 +264,7 @@ impl Dialect {
         request: &'a Request,
     ) -> Result<Call<'a>> {
         match self {
-            Self::Anthropic => anthropic::read_call::read_prompt(body),
+            Self::Anthropic | Self::AnthropicOnVertex => anthropic::read_call::read_prompt(body),
             _ => self.read_call(body, prepared, request),
         }
     }
@@ -261,7 +277,7 @@ impl Dialect {
     ) -> Result<Call<'a>> {
         match self {
             Self::OpenAi | Self::Azure => openai::read_call::read(body),
-            Self::Anthropic => anthropic::read_call::read(body),
+            Self::Anthropic | Self::AnthropicOnVertex => anthropic::read_call::read(body),
             Self::Responses => responses::read_call::read(body, request.keeping.as_ref()),
             Self::Gemini | Self::Vertex => {
                 let model = request.model.as_deref().unwrap_or_default();
@@ -280,6 +296,7 @@ impl Dialect {
             Self::OpenAi => openai::write_call::write(call, request),
             Self::Azure => azure::write(call, request),
             Self::Anthropic => anthropic::write_call::write(call, request),
+            Self::AnthropicOnVertex => anthropic::vertex::write(call, request),
             Self::Gemini => gemini::write_call::write(call, gemini::Place::Studio, request),
             Self::Vertex => gemini::write_call::write(call, gemini::Place::Vertex, request),
             Self::Bedrock => bedrock::write_call::write(call, request),
@@ -297,7 +314,9 @@ impl Dialect {
     pub(crate) fn reader(self, head: &ResponseHead, asked: &Asked) -> Option<Box<dyn Reader>> {
         match self {
             Self::OpenAi | Self::Azure => Some(Box::<openai::read_answer::ChatReader>::default()),
-            Self::Anthropic => Some(Box::<anthropic::read_answer::MessagesReader>::default()),
+            Self::Anthropic | Self::AnthropicOnVertex => {
+                Some(Box::<anthropic::read_answer::MessagesReader>::default())
+            }
             Self::Gemini | Self::Vertex => {
                 Some(Box::<gemini::read_answer::GenerateReader>::default())
             }
@@ -326,8 +345,12 @@ impl Dialect {
             (Self::OpenAi | Self::Azure, false) => {
                 Box::new(openai::write_answer::Whole::new(created))
             }
-            (Self::Anthropic, true) => Box::new(anthropic::write_answer::Events::new(asked)),
-            (Self::Anthropic, false) => Box::new(anthropic::write_answer::Whole::new(asked)),
+            (Self::Anthropic | Self::AnthropicOnVertex, true) => {
+                Box::new(anthropic::write_answer::Events::new(asked))
+            }
+            (Self::Anthropic | Self::AnthropicOnVertex, false) => {
+                Box::new(anthropic::write_answer::Whole::new(asked))
+            }
             (Self::Responses, _) => Box::new(responses::write_answer::Response::new(
                 is_streamed,
                 created,
@@ -343,6 +366,10 @@ impl Dialect {
     pub(crate) fn read_error(self, status: u16, json: &[u8]) -> Option<Error> {
         match self {
             Self::OpenAi | Self::Azure | Self::Responses => openai::read_error(status, json),
+            // What Vertex AI itself refuses is in Google's form.
+            Self::AnthropicOnVertex => {
+                anthropic::read_error(status, json).or_else(|| gemini::read_error(status, json))
+            }
             Self::Anthropic => anthropic::read_error(status, json),
             Self::Gemini | Self::Vertex => gemini::read_error(status, json),
             Self::Bedrock => bedrock::read_error(status, json),
@@ -384,7 +411,7 @@ impl Dialect {
     pub(crate) fn write_error(self, error: &Error, json: &mut Json) {
         match self {
             Self::OpenAi | Self::Azure | Self::Responses => openai::write_error(error, json),
-            Self::Anthropic => anthropic::write_error(error, json),
+            Self::Anthropic | Self::AnthropicOnVertex => anthropic::write_error(error, json),
             Self::Gemini | Self::Vertex => gemini::write_error(error, json),
             Self::Bedrock => bedrock::write_error(error, json),
             Self::Cohere => cohere::write_error(error, json),

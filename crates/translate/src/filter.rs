@@ -120,7 +120,7 @@ impl Filter for Translation {
         let body = body_of(request);
         bound::check(&body)?;
         // What stands in it is read once, where it is taken apart.
-        let raw = Raw::unread(&body).ok_or_else(|| Fault::new("the body is no JSON object"))?;
+        let raw = Raw::unread(&body).ok_or_else(|| Fault::new("the body is not a JSON object"))?;
         let prepared = client.prepare(raw)?;
         let mut call = client.read_call(raw, &prepared, request)?;
         if request.shares_account {
@@ -160,7 +160,7 @@ fn put(mut made: Request, request: &mut Request) {
 fn embed(backend: Dialect, request: &mut Request) -> Result<Box<dyn Answering>, Unfit> {
     let body = body_of(request);
     bound::check(&body)?;
-    let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is no JSON"))?;
+    let raw = Raw::read(&body).ok_or_else(|| Fault::new("the body is not JSON"))?;
     let call = embeddings::read(raw)?;
     let mut made = Request::default();
     made.dropped.extend(call.dropped);

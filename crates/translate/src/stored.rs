@@ -13,7 +13,9 @@ use crate::dialect::Dialect;
 /// Refuses the first address of the account.
 pub(crate) fn check(call: &Call<'_>, target: Dialect) -> Result<(), Unfit> {
     let is_of_account = match target {
-        Dialect::Gemini | Dialect::Vertex => address::is_of_googles_account,
+        Dialect::Gemini | Dialect::Vertex | Dialect::AnthropicOnVertex => {
+            address::is_of_googles_account
+        }
         Dialect::OpenAi
         | Dialect::Azure
         | Dialect::Anthropic

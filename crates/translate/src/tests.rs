@@ -296,7 +296,11 @@ fn history(client: Dialect) -> Vec<&'static str> {
             r#"{"role":"model","parts":[{"text":"21 degrees."}]}"#,
             r#"{"role":"user","parts":[{"text":"And now?"}]}"#,
         ],
-        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock | Dialect::Cohere => {
+        Dialect::Vertex
+        | Dialect::Azure
+        | Dialect::Bedrock
+        | Dialect::Cohere
+        | Dialect::AnthropicOnVertex => {
             unreachable!("no client speaks it")
         }
         // What a model made in one turn, and what tools gave for it, is one step.
@@ -317,7 +321,11 @@ fn call(client: Dialect, messages: &[&str]) -> String {
         Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":9,"messages":[{messages}]}}"#),
         Dialect::Responses => format!(r#"{{"model":"m","input":[{messages}]}}"#),
         Dialect::Gemini => format!(r#"{{"contents":[{messages}]}}"#),
-        Dialect::Vertex | Dialect::Azure | Dialect::Bedrock | Dialect::Cohere => {
+        Dialect::Vertex
+        | Dialect::Azure
+        | Dialect::Bedrock
+        | Dialect::Cohere
+        | Dialect::AnthropicOnVertex => {
             unreachable!("no client speaks it")
         }
     }
@@ -347,6 +355,7 @@ fn list(backend: Dialect, body: &[u8]) -> String {
         Dialect::OpenAi
         | Dialect::Azure
         | Dialect::Anthropic
+        | Dialect::AnthropicOnVertex
         | Dialect::Bedrock
         | Dialect::Cohere => "messages",
         Dialect::Responses => "input",
@@ -395,7 +404,9 @@ fn a_longer_history_has_the_same_bytes_at_its_front() {
 fn is_moved(client: Dialect, backend: Dialect) -> bool {
     matches!(
         (client, backend),
-        (Dialect::Gemini, Dialect::Vertex) | (Dialect::OpenAi, Dialect::Azure)
+        (Dialect::Gemini, Dialect::Vertex)
+            | (Dialect::OpenAi, Dialect::Azure)
+            | (Dialect::Anthropic, Dialect::AnthropicOnVertex)
     )
 }
 
@@ -453,7 +464,8 @@ fn each_api_counts_prompts_of_its_own_alone() {
     ] {
         for backend in Dialect::ALL {
             let passes = Translation::new(Dialect::OpenAi, &[backend]).passes(asked);
-            assert_eq!(passes, backend == speaks, "{asked:?} at {backend:?}");
+            let too = (speaks, backend) == (Dialect::Anthropic, Dialect::AnthropicOnVertex);
+            assert_eq!(passes, backend == speaks || too, "{asked:?} at {backend:?}");
         }
         let body = match asked {
             Operation::CountTokens => r#"{"model":"m","messages":[{"role":"user","content":"a"}]}"#,
@@ -570,7 +582,12 @@ fn asked_again(client: Dialect, answer: Option<&Value>) -> String {
             });
             format!(r#"{{"model":"m","input":[{{"role":"user","content":"a"}}{rest}]}}"#)
         }
-        Dialect::Gemini | Dialect::Vertex | Dialect::Azure | Dialect::Bedrock | Dialect::Cohere => {
+        Dialect::Gemini
+        | Dialect::Vertex
+        | Dialect::Azure
+        | Dialect::Bedrock
+        | Dialect::Cohere
+        | Dialect::AnthropicOnVertex => {
             unreachable!("not asked here")
         }
     }
@@ -1031,4 +1048,38 @@ fn an_item_that_is_no_object_is_refused_by_its_place() {
         unfit.starts_with("messages[0]: says a member twice"),
         "{unfit}"
     );
+}
+
+#[test]
+fn a_call_of_anthropics_goes_to_its_model_at_vertex_ai_with_all_else_as_it_came() {
+    let speaks = Translation::new(Dialect::AnthropicOnVertex, &[]);
+    let sent = |asked: Operation, body: &str| {
+        let mut request = Request {
+            body: vec![Bytes::from(body.to_owned())],
+            model: Some("claude-sonnet-4-5@20250929".into()),
+            ..Request::default()
+        };
+        speaks.request(asked, &mut request).expect("it is fit");
+        let body = String::from_utf8(request.body.concat()).expect("a text");
+        (request.path.expect("a path"), body)
+    };
+    let whole =
+        r#"{"model":"claude-sonnet-4-5@20250929","max_tokens":9,"n":1.50,"x":null,"messages":[]}"#;
+    let (path, body) = sent(Operation::Messages, whole);
+    let at = "/publishers/anthropic/models/";
+    assert_eq!(path, format!("{at}claude-sonnet-4-5@20250929:rawPredict"));
+    let version = r#"{"anthropic_version":"vertex-2023-10-16","#;
+    let rest = r#""max_tokens":9,"n":1.50,"x":null,"messages":[]}"#;
+    assert_eq!(body, format!("{version}{rest}"));
+    let (path, _) = sent(
+        Operation::Messages,
+        r#"{"stream":true,"anthropic_version":"x"}"#,
+    );
+    assert_eq!(
+        path,
+        format!("{at}claude-sonnet-4-5@20250929:streamRawPredict")
+    );
+    let (path, body) = sent(Operation::CountTokens, r#"{"model":"m","messages":[]}"#);
+    assert_eq!(path, format!("{at}count-tokens:rawPredict"));
+    assert_eq!(body, format!("{version}\"model\":\"m\",\"messages\":[]}}"));
 }

@@ -55,7 +55,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Protocol => "a frame is not as RFC 6455 has it",
-            Self::NoText => "a text is no UTF-8",
+            Self::NoText => "a text is not UTF-8",
             Self::TooLong => "a message is too long",
         })
     }

@@ -25,6 +25,7 @@ pub(super) fn condition(tree: &Tree) -> Result<Node, String> {
 /// The node of a filter's condition, which may look at arguments where `has_arguments`, and whether it does.
 pub(super) fn of_filter(tree: &Tree, has_arguments: bool) -> Result<(Node, bool), String> {
     let mut check = Check {
+        is_filter: true,
         has_arguments,
         ..Check::default()
     };
@@ -58,6 +59,8 @@ fn problem<T>(id: u64, says: impl Into<String>) -> Result<T, Problem> {
 struct Check<'t> {
     /// The variables of the loops around, outermost first.
     variables: Vec<(&'t str, Type)>,
+    /// It is of a filter.
+    is_filter: bool,
     /// The arguments of a call may be looked at.
     has_arguments: bool,
     /// They are.
@@ -106,7 +109,9 @@ impl<'t> Check<'t> {
             self.reads_arguments = true;
             return Ok((Node::Fact(arguments), arguments.gives()));
         }
-        match Fact::ALL.into_iter().find(|fact| fact.name() == name) {
+        let of_filters = Fact::OF_FILTERS.into_iter().filter(|_| self.is_filter);
+        let mut known = Fact::ALL.into_iter().chain(of_filters);
+        match known.find(|fact| fact.name() == name) {
             Some(fact) => Ok((Node::Fact(fact), fact.gives())),
             None => problem(
                 id,

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use policy::authority::{Asked, Members};
+use policy::authority::{Asked, Claim, Members};
 
 use super::node::{Conversion, Fact, Member, Node, Order, TextTest};
 use super::value::{List, Map, Trouble, Value};
@@ -122,7 +122,7 @@ impl<'e> Evaluation<'e> {
         }
     }
 
-    fn fact(&self, fact: Fact) -> Given<'e> {
+    fn fact(&mut self, fact: Fact) -> Given<'e> {
         let asked = self.asked;
         let text = |text: &'e str| Ok(Value::Text(Cow::Borrowed(text)));
         let perhaps = |of: Option<&'e str>| match of {
@@ -139,6 +139,12 @@ impl<'e> Evaluation<'e> {
                 let arguments = self.arguments.ok_or(Trouble::Arguments)?;
                 Ok(Value::Map(Map::Members(arguments)))
             }
+            Fact::Scopes => self.scopes(),
+            Fact::Server => match parts(asked.path) {
+                Some((server, _)) => text(server),
+                None => Err(Trouble::Absent(fact.name())),
+            },
+            Fact::Name => text(parts(asked.path).map_or(asked.path, |(_, name)| name)),
             Fact::Method => text(asked.method),
             Fact::Path => text(asked.path),
             Fact::Operation => text(asked.operation),
@@ -151,6 +157,32 @@ impl<'e> Evaluation<'e> {
                 Err(_) => Err(Trouble::Calendar),
             },
         }
+    }
+
+    /// What its token says that it may be used for: `scope` (RFC 8693), or `scp`.
+    fn scopes(&mut self) -> Given<'e> {
+        let mut made: Vec<Value<'e>> = Vec::new();
+        let claims = self.asked.claims;
+        let said = ["scope", "scp"].into_iter();
+        for claim in said.filter_map(|name| claims.get(name)) {
+            match claim {
+                Claim::Text(text) => {
+                    self.bytes(text.len())?;
+                    for word in text.split_ascii_whitespace() {
+                        self.step(1)?;
+                        made.push(Value::Text(Cow::Borrowed(word)));
+                    }
+                }
+                Claim::List(many) => {
+                    for of in many {
+                        self.step(1)?;
+                        made.extend(matches!(of, Claim::Text(_)).then(|| Value::of(of)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(Value::List(List::Made(made.into())))
     }
 
     fn variable(&mut self, place: usize) -> Given<'e> {
@@ -364,4 +396,15 @@ impl<'e> Evaluation<'e> {
         }
         arithmetic::convert(to, value)
     }
+}
+
+/// The server that the name of a tool, of a prompt or of a resource begins with, and the rest: no name of a server has a `__` or a `+`
+/// in it.
+fn parts(path: &str) -> Option<(&str, &str)> {
+    let end = [
+        path.find("__").map(|at| (at, 2)),
+        path.find('+').map(|at| (at, 1)),
+    ];
+    let (at, width) = end.into_iter().flatten().min()?;
+    Some((path.get(..at)?, path.get(at + width..)?))
 }

@@ -76,6 +76,8 @@ pub(super) enum Fact {
     User,
     Tags,
     Claims,
+    /// What its token may be used for.
+    Scopes,
     Method,
     Path,
     Operation,
@@ -86,16 +88,21 @@ pub(super) enum Fact {
     Time,
     /// Of conditions of filters alone.
     Arguments,
+    /// The server of tools that a path is of; of conditions of filters alone.
+    Server,
+    /// What that server calls it; of conditions of filters alone.
+    Name,
 }
 
 impl Fact {
     /// Those of rules.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Workload,
         Self::Key,
         Self::User,
         Self::Tags,
         Self::Claims,
+        Self::Scopes,
         Self::Method,
         Self::Path,
         Self::Operation,
@@ -106,6 +113,9 @@ impl Fact {
         Self::Time,
     ];
 
+    /// Those of conditions of filters alone, beside the arguments of a call.
+    pub(super) const OF_FILTERS: [Self; 2] = [Self::Server, Self::Name];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Workload => "workload",
@@ -113,6 +123,7 @@ impl Fact {
             Self::User => "user",
             Self::Tags => "tags",
             Self::Claims => "claims",
+            Self::Scopes => "scopes",
             Self::Method => "method",
             Self::Path => "path",
             Self::Operation => "operation",
@@ -122,6 +133,8 @@ impl Fact {
             Self::Source => "source",
             Self::Time => "time",
             Self::Arguments => "arguments",
+            Self::Server => "server",
+            Self::Name => "name",
         }
     }
 
@@ -129,7 +142,7 @@ impl Fact {
         match self {
             Self::Tags => Type::Tags,
             Self::Claims | Self::Arguments => Type::Map,
-            Self::Backends => Type::Texts,
+            Self::Backends | Self::Scopes => Type::Texts,
             Self::Source => Type::Address,
             Self::Time => Type::Time,
             _ => Type::Text,

@@ -725,10 +725,52 @@ fn a_condition_of_a_filter_looks_at_arguments_where_a_call_has_them() {
     for (when, has_arguments) in [("arguments.a == 1", false), ("argument.a == 1", true)] {
         assert!(condition(when, has_arguments).is_err(), "{when}");
     }
+    for when in [r#"server == "a""#, r#"name == "a""#] {
+        assert!(rules(&[(Allow, when)]).is_err(), "{when}");
+    }
     let fault = condition("has(arguments.a)", false).expect_err("no arguments");
     assert!(
         fault.contains("arguments are looked at in mcp alone"),
         "{fault}"
     );
     assert!(rules(&[(Allow, "has(arguments.a)")]).is_err());
+}
+
+#[test]
+fn a_condition_of_a_filter_knows_a_name_by_its_server_and_by_what_that_calls_it() {
+    let none = claims("{}");
+    for (path, server, name) in [
+        ("github__search", "github", "search"),
+        ("a-b___x__y", "a-b", "_x__y"),
+        ("files+file:///a__b", "files", "file:///a__b"),
+        ("web__a+b", "web", "a+b"),
+    ] {
+        let asked = Asked {
+            path,
+            ..asked(&none)
+        };
+        let when = format!("server == \"{server}\" && name == \"{name}\"");
+        let condition = condition(&when, false).expect("a condition");
+        assert_eq!(condition.holds(&asked, None), Ok(true), "{path}");
+    }
+}
+
+#[test]
+fn scopes_are_the_words_of_a_token_however_it_lists_them() {
+    for (said, known) in [
+        (r#"{"scope": "echo  sum"}"#, "echo sum"),
+        (r#"{"scp": ["echo", 3, "sum"]}"#, "echo sum"),
+        (r#"{"scope": "echo", "scp": "sum"}"#, "echo sum"),
+        (r#"{"scope": 3}"#, ""),
+        ("{}", ""),
+    ] {
+        let claims = claims(said);
+        let asked = asked(&claims);
+        for word in ["echo", "sum", "cho"] {
+            let condition =
+                condition(&format!("\"{word}\" in scopes"), false).expect("a condition");
+            let is_in = known.split(' ').any(|of| of == word);
+            assert_eq!(condition.holds(&asked, None), Ok(is_in), "{said} {word}");
+        }
+    }
 }

@@ -80,7 +80,7 @@ impl Asker {
 
 fn answer(message: &[u8]) -> Result<Authorized, Fault> {
     let response = CheckResponse::decode(message);
-    let response = response.map_err(|_| Fault::Garbage("it is no CheckResponse"))?;
+    let response = response.map_err(|_| Fault::Garbage("it is not a CheckResponse"))?;
     if !response.denied_response.is_empty() {
         return Ok(denied(&response.denied_response));
     }

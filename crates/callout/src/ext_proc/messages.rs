@@ -148,6 +148,10 @@ pub(crate) struct HeaderValueOption {
 pub(crate) struct ImmediateResponse {
     #[prost(message, optional, tag = "1")]
     pub(crate) status: Option<HttpStatus>,
+    #[prost(bytes = "vec", tag = "3")]
+    pub(crate) body: Vec<u8>,
+    #[prost(string, tag = "5")]
+    pub(crate) details: String,
 }
 
 /// `envoy.type.v3.HttpStatus`.

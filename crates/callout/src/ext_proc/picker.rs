@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use policy::attribution::is_unseen;
 use policy::caller::Later;
 use policy::picker::{Field, Picked, PickedCall, Picker, Served};
 use policy::wire::head::ResponseHead;
@@ -22,8 +23,8 @@ use tokio::time::timeout;
 
 use super::added;
 use super::messages::{
-    HeaderMap, HeaderValue, HttpBody, HttpHeaders, Kind, Metadata, ProcessingRequest,
-    ProcessingResponse, ProtocolConfiguration, Said, Step, Struct, Value,
+    HeaderMap, HeaderValue, HttpBody, HttpHeaders, ImmediateResponse, Kind, Metadata,
+    ProcessingRequest, ProcessingResponse, ProtocolConfiguration, Said, Step, Struct, Value,
 };
 use super::{Processor, Sending, Stream};
 use crate::fault::Fault;
@@ -156,7 +157,7 @@ async fn ask(
     };
     let answer = match picked.map_err(|fault| (fault, was_kept))? {
         Answer::Endpoints(endpoints) => endpoints,
-        Answer::Shed(status) => return Ok(Picked::Shed(status)),
+        Answer::Shed(status, says) => return Ok(Picked::Shed(status, says)),
     };
     let (tell, told) = oneshot::channel();
     tokio::spawn(await_end(stream, sending, told));
@@ -169,7 +170,21 @@ async fn ask(
 /// What a picker says.
 enum Answer {
     Endpoints(Vec<SocketAddr>),
-    Shed(u16),
+    Shed(u16, Box<str>),
+}
+
+/// Most characters of what a picker says that are kept.
+const SAYS_CHARS: usize = 200;
+
+/// Why a picker refuses a call, in its own words: the body of its answer, or else its details. What cannot be seen is a space.
+fn says(immediate: &ImmediateResponse) -> Box<str> {
+    let body = String::from_utf8_lossy(&immediate.body);
+    let text = match body.trim() {
+        "" => immediate.details.trim(),
+        text => text,
+    };
+    let seen = |c: char| if is_unseen(c) { ' ' } else { c };
+    text.chars().take(SAYS_CHARS).map(seen).collect()
 }
 
 /// Sends the call: its head, and its body in pieces.
@@ -219,10 +234,8 @@ async fn picked(stream: &mut Stream) -> Result<Answer, Fault> {
     while let Some(response) = stream.next().await? {
         if let Some(Said::Immediate(immediate)) = &response.said {
             let code = immediate.status.map_or(0, |status| status.code);
-            return Ok(Answer::Shed(match code {
-                429 => 429,
-                _ => 503,
-            }));
+            let status = if code == 429 { 429 } else { 503 };
+            return Ok(Answer::Shed(status, says(immediate)));
         }
         if let Some(list) = list(&response) {
             let addresses = list.split(',').map(str::trim);

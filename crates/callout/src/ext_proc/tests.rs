@@ -418,16 +418,25 @@ async fn one_that_nobody_serves_is_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_keeps_its_status_where_that_says_when_to_come_again() {
-    for (code, status) in [(429, 429), (503, 503), (200, 503), (500, 503)] {
+    let long = "x".repeat(300);
+    let kept = "x".repeat(200);
+    for (code, status, body, details, says) in [
+        (429, 429, "no\ncapacity \n", "saturated", "no capacity"),
+        (503, 503, "", "saturated", "saturated"),
+        (200, 503, "", "", ""),
+        (500, 503, &*long, "", &*kept),
+    ] {
         let rig = picking(ProcessingResponse {
             said: Some(Said::Immediate(ImmediateResponse {
                 status: Some(HttpStatus { code }),
+                body: body.into(),
+                details: details.into(),
             })),
             dynamic_metadata: None,
         });
         let picked = rig.picker.pick(call(b"{}")).await;
         assert!(
-            matches!(picked, Picked::Shed(told) if told == status),
+            matches!(&picked, Picked::Shed(told, said) if *told == status && **said == *says),
             "{picked:?}"
         );
     }

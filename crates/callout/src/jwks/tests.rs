@@ -167,7 +167,7 @@ async fn garbage_never_replaces_a_good_set() {
         ),
         ("no list of keys", Box::new(|| json(r#"{"keys":{}}"#))),
         ("no list of keys", Box::new(|| json("{}"))),
-        ("no JSON object", Box::new(|| json("[]"))),
+        ("not a JSON object", Box::new(|| json("[]"))),
         ("longer than 1048576", Box::new(move || json(huge.clone()))),
         ("answered 302", Box::new(redirect)),
         ("answered 500", Box::new(|| status(500))),
@@ -409,7 +409,7 @@ async fn a_document_that_is_not_the_issuers_is_of_no_use() {
         ),
         (
             r#"{"issuer":"https://a.test/idp","jwks_uri":"/keys"}"#.to_owned(),
-            "no URL",
+            "not a usable URL",
         ),
         (
             r#"{"issuer":"https://a.test/idp","jwks_uri":"http://a.test/keys"}"#.to_owned(),

@@ -97,15 +97,15 @@ async fn a_document_that_is_not_whole_or_anothers_is_of_no_use() {
         ),
         (
             good.replace("http://server.test/token", "ftp://a/"),
-            "no URL",
+            "not a usable URL",
         ),
         (
             good.replace("http://server.test/authorize", "javascript:"),
-            "no URL",
+            "not a usable URL",
         ),
         (
             document(ISSUER, base, r#","end_session_endpoint":"/end""#),
-            "no URL",
+            "not a usable URL",
         ),
         (
             document(
@@ -119,7 +119,7 @@ async fn a_document_that_is_not_whole_or_anothers_is_of_no_use() {
             document(ISSUER, base, r#","token_endpoint":"http://evil.test/""#),
             "twice",
         ),
-        ("[]".to_owned(), "no JSON object"),
+        ("[]".to_owned(), "not a JSON object"),
         (format!("{good}{}", " ".repeat(300 << 10)), "longer than"),
     ] {
         let fault = read(&text).await.expect_err(&text);

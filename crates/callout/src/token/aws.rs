@@ -99,10 +99,10 @@ impl WebIdentity {
         if !reply.status.is_success() {
             return Err(refusal(&reply));
         }
-        let body = reply.good(&["text/xml", "application/xml"], "it is no XML")?;
-        let body = std::str::from_utf8(body).map_err(|_| Fault::Garbage("it is no text"))?;
+        let body = reply.good(&["text/xml", "application/xml"], "it is not XML")?;
+        let body = std::str::from_utf8(body).map_err(|_| Fault::Garbage("it is not UTF-8 text"))?;
         if !is_whole(body) {
-            return Err(Fault::Garbage("it is no XML, or cut"));
+            return Err(Fault::Garbage("it is not XML, or is cut off"));
         }
         let part = |name| element(body, name);
         keys(

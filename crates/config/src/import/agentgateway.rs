@@ -1,15 +1,21 @@
 //! The `llm` section of agentgateway's configuration (<https://agentgateway.dev/docs/standalone/latest/llm/>) and its servers of tools as a
 //! document of this gate.
 //!
-//! Invariant: as of all that is imported: no secret is written, and each setting without a counterpart has a comment with its line.
-//! Not here: providers (`provider`), servers of tools (`tools`), its other routes and listeners, printing it (`tollgate import`).
+//! Invariant: as of all that is imported: no secret is written, and each setting without a counterpart has a comment with its line. No
+//! secret of one host is sent to another, and nobody is let in here who was kept out there.
+//! Not here: providers (`provider`), servers of tools (`tools`), what keeps callers out (`doors`), keys (`keys`), its other routes and listeners, printing
+//! it (`tollgate import`).
 
+mod doors;
+mod keys;
+mod rules;
 mod tools;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use self::tools::Tools;
+use super::credential::Credential;
 use super::deployment::target;
 use super::provider::{self, Kind, Provider};
 use super::read::{Given, Section, scalar};
@@ -20,7 +26,6 @@ use crate::fault::Faults;
 use crate::node::{Node, Value};
 use crate::scalar::Pattern;
 use crate::sources::Sources;
-use crate::vars::is_name;
 
 /// Google's own API.
 const GOOGLE: &str = "https://generativelanguage.googleapis.com/v1beta";
@@ -66,19 +71,6 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ),
 ];
 
-/// What keeps callers out there, wherever it stands.
-const DOORS: [&str; 9] = [
-    "apiKey",
-    "authorization",
-    "basicAuth",
-    "extAuthz",
-    "jwt",
-    "jwtAuth",
-    "mcpAuthentication",
-    "mcpAuthorization",
-    "oidc",
-];
-
 /// Makes a document of the `llm` section of a configuration of agentgateway's, and of its servers of tools.
 ///
 /// # Errors
@@ -88,12 +80,14 @@ pub fn import_agentgateway(path: &Path, sources: &dyn Sources) -> Result<Importe
     let root = document::tree_of(path, &bytes)?;
     let mut findings = Findings::default();
     let mut plan = Plan::default();
-    if let Some(root) = Section::open(&root, "", &mut findings) {
-        plan.whole(&root, &mut findings);
+    if let Some(section) = Section::open(&root, "", &mut findings) {
+        plan.whole(&section, &mut findings);
+        plan.doors(&root, &mut findings);
+        plan.keys(&root, &mut findings);
         if plan.routes.is_empty() && plan.tools.is_empty() && findings.faults.is_empty() {
             let says = "none of its models and servers of tools can be reached from here";
             let hint = "name a configuration with an `llm` section that has `models`, or with `mcp` that has `targets`; the warnings say more";
-            findings.fault(&root.place_of("llm"), says, hint);
+            findings.fault(&section.place_of("llm"), says, hint);
         }
     }
     let made = (plan.document(path), plan.comments.len());
@@ -106,6 +100,8 @@ struct Plan {
     routes: Vec<Route>,
     tools: Tools,
     comments: Vec<String>,
+    /// Where rules about tools stand that are taken over.
+    rules: Vec<String>,
     /// Somebody keeps callers out there: nobody is let in here before a person says who is.
     is_closed: bool,
 }
@@ -115,7 +111,12 @@ struct Backend {
     provider: &'static Provider,
     dialect: &'static str,
     url: String,
-    variable: Option<String>,
+    /// The address is the provider's own.
+    is_its_own: bool,
+    /// Of each model that is asked there.
+    credentials: Vec<Option<Credential>>,
+    /// As it is written.
+    credential: Option<String>,
 }
 
 struct Route {
@@ -136,7 +137,6 @@ impl Plan {
         self.servers(root, findings);
         let llm = root.section("llm", findings);
         self.others(&llm, &["models"]);
-        self.doors(&llm, findings);
         for (nth, node) in llm.list("models").iter().enumerate() {
             let path = format!("llm.models[{nth}]");
             if let Some(model) = Section::open(node, &path, findings) {
@@ -154,27 +154,43 @@ impl Plan {
             tools.add(&mcp, &policies, (self, findings));
         }
         for bind in below(root, "binds", findings) {
+            self.others_of(&bind, &["listeners"], &tools::ELSEWHERE);
             for listener in below(&bind, "listeners", findings) {
+                self.others_of(
+                    &listener,
+                    &["name", "policies", "routes"],
+                    &tools::ELSEWHERE,
+                );
+                let policies = listener.section("policies", findings);
+                self.others_of(&policies, &[], &tools::ELSEWHERE);
                 for route in below(&listener, "routes", findings) {
-                    let policies = route.section("policies", findings);
-                    for backend in below(&route, "backends", findings) {
-                        if backend.get("mcp").is_none() {
-                            let says = "is no server of tools, and is not taken over";
-                            self.comment(&backend.place, says);
-                            continue;
-                        }
-                        let mcp = backend.section("mcp", findings);
-                        tools.add(&mcp, &policies, (self, findings));
-                    }
+                    self.tools_of(&route, &mut tools, findings);
                 }
             }
         }
         self.tools = tools;
     }
 
+    /// The servers of tools behind a route.
+    fn tools_of(&mut self, route: &Section<'_>, tools: &mut Tools, findings: &mut Findings) {
+        self.others_of(route, &["name", "policies", "backends"], &tools::ELSEWHERE);
+        let policies = route.section("policies", findings);
+        for backend in below(route, "backends", findings) {
+            if backend.get("mcp").is_none() {
+                self.comment(
+                    &backend.place,
+                    "is no server of tools, and is not taken over",
+                );
+                continue;
+            }
+            self.others_of(&backend, &["mcp"], &tools::ELSEWHERE);
+            let mcp = backend.section("mcp", findings);
+            tools.add(&mcp, &policies, (self, findings));
+        }
+    }
+
     fn model(&mut self, section: &Section<'_>, findings: &mut Findings) {
         self.others(section, &["name", "provider", "params", "auth", "tls"]);
-        self.doors(section, findings);
         let Some(name) = word(section, "name", findings) else {
             return findings.warn(&section.place, "has no name, and is left out", "");
         };
@@ -209,9 +225,20 @@ impl Plan {
             let says = "is not a model's name, or is asked for by one that is none. This model is left out";
             return findings.warn(&section.place_of("name"), says, "");
         }
-        let variable = self.variable(section, &params, provider, findings);
+        let is_its_own = api.is_some_and(|(root, _)| root == url);
+        let usual = Some(provider.key).filter(|_| is_its_own);
+        let credential = self.credential(section, &params, (&url, usual), findings);
         let dialect = api.map_or("openai", |(_, dialect)| dialect);
-        let backend = self.backend(provider, dialect, url, variable);
+        let backend = Backend {
+            name: String::new(),
+            provider,
+            dialect,
+            url,
+            is_its_own,
+            credentials: vec![credential],
+            credential: None,
+        };
+        let backend = self.backend(backend);
         self.routes.push(Route {
             asked: asked.filter(|asked| *asked != name),
             model: (name != "*").then_some(name),
@@ -219,62 +246,29 @@ impl Plan {
         });
     }
 
-    /// The variable that holds the key, as far as one is told.
-    fn variable(
-        &mut self,
-        section: &Section<'_>,
-        params: &Section<'_>,
-        provider: &Provider,
-        findings: &mut Findings,
-    ) -> Option<String> {
-        let usual = Some(provider.key).filter(|key| !key.is_empty());
-        let auth = section.section("auth", findings);
-        let key = auth.section("key", findings);
-        let keys = [
-            (said(params, "apiKey", findings), params.place_of("apiKey")),
-            (said(&key, "value", findings), key.place_of("value")),
-        ];
-        let Some((said, place)) = keys.into_iter().find_map(|(said, at)| Some((said?, at))) else {
-            self.others(&auth, &["key"]);
-            return usual.map(str::to_owned);
-        };
-        let named = said.strip_prefix('$').map(|name| {
-            let name = name.strip_prefix('{').unwrap_or(name);
-            name.strip_suffix('}').unwrap_or(name)
-        });
-        if let Some(name) = named.filter(|name| is_name(name)) {
-            return Some(name.to_owned());
-        }
-        let says = "a secret stands in the file, and is not taken over";
-        let hint = usual.map_or_else(String::new, |name| format!("put it into {name}"));
-        findings.warn(&place, says, &hint);
-        usual.map(str::to_owned)
-    }
-
     /// The name of the backend that is this, which models of one address and key share.
-    fn backend(
-        &mut self,
-        provider: &'static Provider,
-        dialect: &'static str,
-        url: String,
-        variable: Option<String>,
-    ) -> String {
-        let mut known = self.backends.iter();
-        if let Some(same) = known.find(|known| known.url == url && known.variable == variable) {
+    fn backend(&mut self, mut backend: Backend) -> String {
+        let is_as = |known: &Backend| {
+            let keys = (known.credentials.first(), backend.credentials.first());
+            known.url == backend.url
+                && match keys {
+                    (Some(Some(known)), Some(Some(own))) => known.is_as(own),
+                    (Some(None), Some(None)) => true,
+                    _ => false,
+                }
+        };
+        if let Some(same) = self.backends.iter_mut().find(|known| is_as(known)) {
+            same.credentials.append(&mut backend.credentials);
             return same.name.clone();
         }
-        let same = |backend: &&Backend| backend.provider.name == provider.name;
+        let provider = backend.provider.name;
+        let same = |known: &&Backend| known.provider.name == provider;
         let name = match self.backends.iter().filter(same).count() {
-            0 => provider.name.to_owned(),
-            others => format!("{}-{}", provider.name, others + 1),
+            0 => provider.to_owned(),
+            others => format!("{provider}-{}", others + 1),
         };
-        self.backends.push(Backend {
-            name: name.clone(),
-            provider,
-            dialect,
-            url,
-            variable,
-        });
+        backend.name.clone_from(&name);
+        self.backends.push(backend);
         name
     }
 
@@ -292,19 +286,18 @@ impl Plan {
         }
     }
 
-    /// What keeps callers out, here or under `policies`: that it is left behind is told, and the made file lets nobody in without it.
-    fn doors(&mut self, section: &Section<'_>, findings: &mut Findings) {
-        let policies = section.section("policies", findings);
-        for (section, name) in [section, &policies]
-            .into_iter()
-            .flat_map(|section| DOORS.map(|name| (section, name)))
+    /// What keeps callers out: that it is left behind is told, and the made file lets nobody in without it.
+    fn doors(&mut self, root: &Node, findings: &mut Findings) {
+        let mut found = Vec::new();
+        doors::below(root, "", &mut found);
+        for place in found
+            .iter()
+            .filter(|place| !self.rules.contains(&place.path))
         {
-            if section.get(name).is_some() {
-                let says = "keeps callers out there, and is not taken over";
-                let hint = "say who may call (docs/identity.md) and what (docs/authority.md): until then the made file takes keys of the gate's own alone";
-                findings.warn(&section.place_of(name), says, hint);
-                self.is_closed = true;
-            }
+            let says = "keeps callers out there, and is not taken over";
+            let hint = "say who may call (docs/identity.md) and what (docs/authority.md): until then the made file takes keys of the gate's own alone";
+            findings.warn(place, says, hint);
+            self.is_closed = true;
         }
     }
 
@@ -351,8 +344,8 @@ impl Plan {
             let _ = writeln!(text, "  {}:", backend.name);
             let _ = writeln!(text, "    url: {}", scalar(&backend.url));
             let _ = writeln!(text, "    dialect: {}", backend.dialect);
-            if let Some(variable) = &backend.variable {
-                let _ = writeln!(text, "    credential: {{ env: {variable} }}");
+            if let Some(credential) = &backend.credential {
+                let _ = writeln!(text, "    credential: {credential}");
             }
         }
         text.push_str("\n# By model: the first that fits.\nroutes:\n");

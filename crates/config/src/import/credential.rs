@@ -54,6 +54,17 @@ impl Credential {
         }
     }
 
+    /// Whether both are made of the same key.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        let is_same_key = match (&self.key, &other.key) {
+            (Key::Variable(one), Key::Variable(other)) => one == other,
+            (Key::Clear { secret: one, .. }, Key::Clear { secret: other, .. }) => one == other,
+            (Key::None, Key::None) => true,
+            _ => false,
+        };
+        is_same_key && self.before == other.before && self.after == other.after
+    }
+
     pub(super) fn variable(&self) -> Option<&str> {
         match &self.key {
             Key::Variable(name) => Some(name),
@@ -68,6 +79,15 @@ pub(super) struct NamedKey(Key);
 impl NamedKey {
     pub(super) fn of_variable(name: &str) -> Self {
         Self(Key::Variable(name.to_owned()))
+    }
+
+    /// A key that stands in the file at this place.
+    pub(super) fn of_secret(secret: &str, suggested: &str, place: Place) -> Self {
+        Self(Key::Clear {
+            secret: secret.to_owned(),
+            suggested: suggested.to_owned(),
+            place,
+        })
     }
 
     /// What stands under a name; `suggested` is the variable to put it in where it is in clear.
@@ -90,7 +110,7 @@ impl NamedKey {
 }
 
 /// What people write where an engine asks for no key, and SDKs for some.
-fn is_placeholder(key: &str) -> bool {
+pub(super) fn is_placeholder(key: &str) -> bool {
     const USUAL: [&str; 12] = [
         "none",
         "null",
@@ -120,6 +140,11 @@ impl Variables {
             taken: taken.collect(),
             of_secrets: Vec::new(),
         }
+    }
+
+    /// These are somebody else's from here on.
+    pub(super) fn take(&mut self, names: impl Iterator<Item = String>) {
+        self.taken.extend(names);
     }
 
     /// A credential as it is written. A secret gets a variable to itself, the same one wherever it stands.
@@ -170,4 +195,21 @@ pub(super) fn free(name: &str, between: &str, is_taken: impl Fn(&str) -> bool) -
         free = format!("{name}{between}{number}");
     }
     free
+}
+
+/// As the start of a variable's name.
+pub(super) fn variable_of(name: &str) -> String {
+    let letter = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_uppercase()
+        } else {
+            '_'
+        }
+    };
+    let name: String = name.chars().map(letter).collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("MODEL_{name}")
+    } else {
+        name
+    }
 }

@@ -21,6 +21,18 @@ const DOORS: [&str; 6] = [
     "allowed_ips",
 ];
 
+/// What a proxy has that knows keys, wherever it has its master key from.
+const OF_KEYS: [&str; 6] = [
+    "custom_key_generate",
+    "database_connection_pool_limit",
+    "database_url",
+    "litellm_key_header_name",
+    "store_model_in_db",
+    "store_prompts_in_spend_logs",
+];
+/// Variables that say the same.
+const OF_KEYS_SET: [&str; 2] = ["LITELLM_MASTER_KEY", "DATABASE_URL"];
+
 /// What of them has a counterpart.
 #[derive(Default)]
 pub(super) struct Settings {
@@ -78,8 +90,21 @@ impl Settings {
             let place = root.place_of("environment_variables");
             findings.warn(&place, says, "give them to the gate");
         }
+        settings.keys(root, &general, findings);
         settings.name_the_rest(root, [&litellm, &router, &general]);
         settings
+    }
+
+    /// A master key that the file does not show may be in LiteLLM's environment.
+    fn keys(&mut self, root: &Section<'_>, general: &Section<'_>, findings: &mut Findings) {
+        let is_set = |name: &&str| self.environment.iter().any(|set| set == name);
+        self.asks_for_keys |=
+            OF_KEYS.iter().any(|key| general.get(key).is_some()) || OF_KEYS_SET.iter().any(is_set);
+        if !self.asks_for_keys {
+            let says = "holds no master key, and LiteLLM takes one from LITELLM_MASTER_KEY as well";
+            let hint = "where that is set there, write identity: { keys: { file: keys.jsonl } }: the made file lets in whoever reaches the gate";
+            findings.warn(&root.place_of("general_settings"), says, hint);
+        }
     }
 
     fn calls(&mut self, litellm: &Section<'_>, router: &Section<'_>, findings: &mut Findings) {
@@ -206,7 +231,11 @@ impl Settings {
     fn general(&mut self, general: &Section<'_>, findings: &mut Findings) {
         self.asks_for_keys = general.get("master_key").is_some();
         for door in DOORS {
-            let is_off = door.starts_with("enable_") && !general.is_true(door);
+            // A variable may hold either.
+            let said = general.get(door).and_then(given);
+            let is_off = door.starts_with("enable_")
+                && matches!(said, Some(Given::Text(_)))
+                && !general.is_true(door);
             if general.get(door).is_some() && !is_off {
                 let says = "keeps callers out there, and is not taken over";
                 let hint = "say who may call (docs/identity.md) and what (docs/authority.md): until then the made file takes keys of the gate's own alone";

@@ -16,7 +16,7 @@ use super::proxy::Way;
 use crate::decode::{At, Field, MapOf, Place};
 use crate::host::AskedAt;
 use crate::mask::quoted;
-use crate::scalar::Name;
+use crate::scalar::{Flag, Name};
 use crate::schema::Backend;
 use crate::schema::credential::UpstreamCredential;
 use crate::target::Target;
@@ -202,6 +202,7 @@ impl super::Lowering<'_> {
             name: Arc::from(name.value.0.as_str()),
             is_plain,
             endpoints,
+            is_unready: written.unready.get().is_some_and(|at| at.value.0),
             models: self.models(written),
             model_names: self.model_names(written),
             filters,
@@ -279,16 +280,19 @@ impl super::Lowering<'_> {
 
     /// The one `url` or the several `endpoints`, and never both.
     fn addresses<'a>(&mut self, name: &At<Name>, written: &'a Backend) -> Vec<Address<'a>> {
-        let is_closed = match &written.closed {
+        let is = |flag: &Field<At<Flag>>| match flag {
             Field::Absent => false,
             // What it was meant to say is not known.
             Field::Bad => true,
             Field::Is(at) => at.value.0,
         };
+        let is_closed = is(&written.closed) || is(&written.unready);
         match (written.url.is_absent(), written.endpoints.is_absent()) {
             (true, true) if is_closed => {}
-            (false, _) | (_, false) if is_closed && !written.closed.is_bad() => {
-                let hint = "leave the address out, or `closed`";
+            (false, _) | (_, false)
+                if is_closed && !written.closed.is_bad() && !written.unready.is_bad() =>
+            {
+                let hint = "leave the address out, or `closed` and `unready`";
                 self.fault(&name.place, "is closed, and says an address", hint);
             }
             (true, true) => {

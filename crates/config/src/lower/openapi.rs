@@ -150,7 +150,7 @@ impl super::Lowering<'_> {
             self.warn(place, format!("{operation} is no tool: {why}"), "");
         }
         if let Some(further) = left.len().checked_sub(NAMED_MAX).filter(|of| *of > 0) {
-            let says = format!("{further} further operations are no tools");
+            let says = format!("{further} further operations cannot be served as tools");
             self.warn(place, says, "");
         }
     }

@@ -118,6 +118,7 @@ words! {
         "bedrock" => Spoken::Bedrock,
         "azure" => Spoken::Azure,
         "cohere" => Spoken::Cohere,
+        "anthropic-on-vertex" => Spoken::AnthropicOnVertex,
     }
 
     /// How a collector of spans is spoken to.

@@ -23,6 +23,8 @@ record! {
         optional dialect: OneOrMany<Dialect>,
         /// It has no address, and a route that goes nowhere else is closed: its calls are refused with 500. Default false.
         optional closed: At<Flag>,
+        /// As closed, since none of its addresses is ready: a route that goes nowhere else refuses its calls with 503. Default false.
+        optional unready: At<Flag>,
         /// The API root, /v1 included, as in OPENAI_BASE_URL; it replaces the /v1 of the client's path. Of plain HTTP what stands before the path.
         optional url: At<Target>,
         /// Several addresses that share the traffic.

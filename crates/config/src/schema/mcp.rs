@@ -124,7 +124,7 @@ record! {
     NamesWhen {
         /// The names.
         required name: OneOrMany<NameGlob>,
-        /// A condition in CEL over the facts of a call and, of tools and prompts, its arguments.
+        /// A condition in CEL over the facts of a call, the server, its own name of the thing and, of tools and prompts, the arguments.
         required when: At<Expression>,
     }
 }

@@ -246,7 +246,7 @@ impl Reach {
         match kind.as_str() {
             "Gateway" | "GatewayClass" => false,
             "ListenerSet" => entry.parents.contains(&self.gateway),
-            "AIGatewayRoute" | "HTTPRoute" => {
+            "AIGatewayRoute" | "HTTPRoute" | "MCPRoute" => {
                 let is_set = |(namespace, name): &(String, String)| {
                     self.ids.contains(&Id {
                         kind: "ListenerSet".to_owned(),

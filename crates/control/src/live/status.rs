@@ -78,6 +78,7 @@ pub(super) fn form(kind: &str) -> Form {
             Form::Ancestors
         }
         "AIGatewayRoute"
+        | "MCPRoute"
         | "AIServiceBackend"
         | "BackendSecurityPolicy"
         | "Backend"
@@ -183,6 +184,24 @@ fn addresses_of<'g>(gateway: &Value, all: &'g [String]) -> Vec<&'g String> {
         [] => all.iter().collect(),
         _ => some,
     }
+}
+
+/// Why an object is refused, where its status as it is does not say so: one word, and words for people.
+#[must_use]
+pub fn refusal(verdict: &Verdict, object: &Value, gate: &Gate) -> Option<(&'static str, String)> {
+    let of_parents = verdict.parents.iter().flat_map(|(_, all)| all);
+    let mut all = verdict.conditions.iter().chain(of_parents);
+    let why = all.find(|of| !of.is_true)?;
+    let status = &object["status"];
+    let entries = ["parents", "ancestors"].into_iter();
+    let entries = entries.flat_map(|name| status[name].as_array().into_iter().flatten());
+    let own = entries.filter(|entry| entry["controllerName"] == gate.controller.as_str());
+    let mut told = std::iter::once(status)
+        .chain(own)
+        .flat_map(|of| of["conditions"].as_array().into_iter().flatten());
+    let is_told = told
+        .any(|of| of["type"] == why.kind && of["status"] == "False" && of["reason"] == why.reason);
+    (!is_told).then(|| (why.reason, why.message.clone()))
 }
 
 /// A list of entries; an object that nobody said anything of is given none.

@@ -19,7 +19,7 @@ impl Sources for World {
     }
 
     fn var(&self, _: &str) -> Option<String> {
-        Some("canary-of-a-variable".to_owned())
+        Some("canary-of-a-variable-of-the-gates-machine".to_owned())
     }
 }
 
@@ -817,10 +817,12 @@ fn each_kind_has_the_status_that_its_api_says() {
     assert_eq!(none, None);
 }
 
+mod asked;
 mod gateway_api;
 mod gateway_tls;
 mod listener_sets;
 mod pools;
+mod tools;
 
 #[test]
 fn where_more_is_faulty_than_is_looked_for_nothing_is_taken() {

@@ -194,7 +194,7 @@ impl Report {
                 _ if at == of.gateway => {}
                 "GatewayClass" | "Secret" | "ConfigMap" | "ReferenceGrant" | "Service"
                 | "EndpointSlice" | "Pod" | "Namespace" => {}
-                "AIGatewayRoute" | "HTTPRoute" => {
+                "AIGatewayRoute" | "HTTPRoute" | "MCPRoute" => {
                     let verdict = self.judge_route(at, entry, of, &mut attached);
                     self.verdicts.push(verdict);
                 }
@@ -281,7 +281,7 @@ impl Report {
                 *attached.entry(name).or_default() += 1;
             }
         }
-        if entry.id.kind == "AIGatewayRoute" {
+        if matches!(entry.id.kind.as_str(), "AIGatewayRoute" | "MCPRoute") {
             let is_attached = parents.is_empty() || verdict.parents.len() < parents.len();
             let first = verdict
                 .parents

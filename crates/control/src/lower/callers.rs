@@ -10,6 +10,7 @@ use crate::matching::{HeaderMatch, How};
 use crate::plain::PlainRoute;
 use crate::route::ModelRoute;
 use crate::security::Security;
+use crate::tools::ToolRoute;
 use crate::traffic::Traffic;
 use crate::tree::Tree;
 
@@ -48,11 +49,12 @@ impl Callers {
     pub(super) fn of(
         models: &[ModelRoute<'_, '_>],
         plain: &[PlainRoute<'_, '_>],
+        tools: &[ToolRoute<'_, '_>],
         traffic: &[Traffic],
         security: &Security,
         findings: &mut Findings,
     ) -> Self {
-        let headers = Headers::of(models, plain, traffic, security);
+        let headers = Headers::of(models, plain, tools, traffic, security);
         let mut callers = Self {
             header: None,
             named: Vec::new(),
@@ -72,7 +74,7 @@ impl Callers {
             callers.note_user(header, findings);
         }
         let are_known = callers.name(&headers, security);
-        callers.open(models, plain, are_known, findings);
+        callers.open(models, plain, tools, are_known, findings);
         callers
     }
 
@@ -107,6 +109,7 @@ impl Callers {
         &mut self,
         models: &[ModelRoute<'_, '_>],
         plain: &[PlainRoute<'_, '_>],
+        tools: &[ToolRoute<'_, '_>],
         are_known: bool,
         findings: &mut Findings,
     ) {
@@ -124,12 +127,15 @@ impl Callers {
             .flat_map(|route| &route.rules)
             .flat_map(|rule| &rule.matches);
         let first = of_models.find(|(_, headers)| is_open(headers));
+        let first = first.map(|(spot, _)| spot);
+        let of_tools = tools.iter().find(|route| is_open(&route.headers));
+        let first = first.or(of_tools.map(|route| &route.object.spot));
         // A gate to which nothing is attached knows everybody, and has nothing for anybody.
-        let is_bare = models.is_empty() && plain.is_empty();
+        let is_bare = models.is_empty() && plain.is_empty() && tools.is_empty();
         self.is_open = first.is_some() || is_bare || of_services.any(|one| is_open(&one.headers));
         // Where each client is known by name, nobody calls without one.
         self.has_default = self.is_open && !are_known;
-        if let (Some((spot, _)), Some(header)) = (first, &self.header)
+        if let (Some(spot), Some(header)) = (first, &self.header)
             && !self.named.is_empty()
             && !are_known
         {

@@ -7,6 +7,7 @@ use crate::matching::{HeaderMatch, How, MODEL};
 use crate::plain::PlainRoute;
 use crate::route::ModelRoute;
 use crate::security::Security;
+use crate::tools::ToolRoute;
 use crate::traffic::Traffic;
 
 /// All of them but the model's.
@@ -25,6 +26,7 @@ impl<'h> Headers<'h> {
     pub(super) fn of(
         models: &'h [ModelRoute<'_, '_>],
         plain: &'h [PlainRoute<'_, '_>],
+        tools: &'h [ToolRoute<'_, '_>],
         traffic: &'h [Traffic],
         security: &Security,
     ) -> Self {
@@ -33,6 +35,8 @@ impl<'h> Headers<'h> {
         let of_models = of_models
             .flat_map(|(_, headers)| headers)
             .filter(|header| header.name != MODEL);
+        let of_tools = tools.iter().flat_map(|route| &route.headers);
+        let of_models = of_models.chain(of_tools);
         let services = plain.iter().flat_map(|route| &route.rules);
         let services = services.flat_map(|rule| &rule.matches);
         let services: Vec<&HeaderMatch> = services.flat_map(|one| &one.headers).collect();

@@ -158,7 +158,7 @@ fn takes_models(rule: &LimitRule, models: Option<&[Wanted]>) -> bool {
     })
 }
 
-fn counts(rule: &LimitRule, workload: &str, callers: &Callers) -> bool {
+pub(super) fn counts(rule: &LimitRule, workload: &str, callers: &Callers) -> bool {
     let mut of_callers = rule
         .headers
         .iter()
@@ -169,7 +169,7 @@ fn counts(rule: &LimitRule, workload: &str, callers: &Callers) -> bool {
     })
 }
 
-fn is_each_apart(rule: &LimitRule, callers: &Callers) -> bool {
+pub(super) fn is_each_apart(rule: &LimitRule, callers: &Callers) -> bool {
     let mut of_callers = rule
         .headers
         .iter()
@@ -184,11 +184,11 @@ fn is_for_users(rule: &LimitRule, callers: &Callers) -> bool {
         .any(|header| Some(header.name.as_str()) == callers.user_header())
 }
 
-fn is_by_model(rule: &LimitRule) -> bool {
+pub(super) fn is_by_model(rule: &LimitRule) -> bool {
     rule.headers.iter().any(|header| header.name == MODEL)
 }
 
-fn limit(
+pub(super) fn limit(
     rule: &LimitRule,
     callers: &Callers,
     costs: &[(String, Counted)],

@@ -84,9 +84,6 @@ impl<'m> Made<'m> {
 
     /// Notes limits that became part of no route.
     pub(super) fn unused(&self, findings: &mut Findings) {
-        if self.routes.is_empty() {
-            return;
-        }
         for (quota, _) in self.quotas.iter().filter(|(_, places)| *places == 0) {
             let says = "is never in force: no rule sends its model to its backend";
             findings.warn(&quota.spot, says, "");

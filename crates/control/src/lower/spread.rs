@@ -71,9 +71,8 @@ impl Made<'_> {
             && !refs.iter().any(|of| has_address(&of))
         {
             // No endpoint of any of them is ready.
-            return Some(vec![
-                self.backends.closed(of.target.dialect.is_none(), &of.spot),
-            ]);
+            let is_plain = of.target.dialect.is_none();
+            return Some(vec![self.backends.unready(is_plain, &of.spot)]);
         }
         let mut priorities: Vec<u64> = refs
             .iter()

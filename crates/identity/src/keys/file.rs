@@ -126,7 +126,7 @@ impl KeyFile {
                 // The text of serde's error can quote what stands there.
                 let column = error.column();
                 fault(format!(
-                    "it is no key that this version can read, at column {column}"
+                    "it is not a key that this version can read, at column {column}"
                 ))
             })?;
             entry.check().map_err(|says| fault(says.to_owned()))?;

@@ -15,7 +15,7 @@ pub enum LoginFault {
     #[error("the address is damaged: a member of its query stands twice, or is no text")]
     Query,
     /// The path to go back to leads elsewhere, or is too long.
-    #[error("the path to return to is no path of this gate")]
+    #[error("the path to return to is not a path of this gate")]
     ReturnPath,
     /// The browser keeps no state, or none of this gate's.
     #[error("this browser has not begun to log in here, or too long ago")]
@@ -27,7 +27,7 @@ pub enum LoginFault {
     #[error("the answer belongs to another login than the one that this browser began last")]
     OtherState,
     /// The answer names another issuer, or none where it has to.
-    #[error("the answer is not of the provider that was asked")]
+    #[error("the answer does not come from the provider that was asked")]
     OtherIssuer,
     /// The provider refused.
     #[error("the provider refused: {error}{}", description.as_ref().map_or(String::new(), |text| format!(" ({text})")))]
@@ -47,15 +47,13 @@ pub enum LoginFault {
     #[error("the provider did not accept the login; it may have been used already")]
     Code(String),
     /// Too many codes of this login or this address were of no use; which of the two, for the log.
-    #[error(
-        "too many logins of this browser, or of others at its address, came to nothing a moment ago"
-    )]
+    #[error("too many logins of this browser, or of others at its address, failed a moment ago")]
     TooOften(String),
     /// What it gave is of no use.
-    #[error("the provider's word is not good")]
+    #[error("the provider's answer failed its checks")]
     IdToken(#[from] IdTokenFault),
     /// It says more than a cookie holds; in words.
-    #[error("the provider says more of you than a session holds")]
+    #[error("the provider's claims about you are larger than a session can hold")]
     TooLarge(String),
 }
 

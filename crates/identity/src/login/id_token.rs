@@ -17,7 +17,7 @@ pub enum IdTokenFault {
     #[error("{0}")]
     Token(#[from] Refused),
     /// It is of another login.
-    #[error("the nonce of the ID token is another login's")]
+    #[error("the nonce of the ID token belongs to another login")]
     Nonce,
     /// It was issued to another client.
     #[error("the ID token was issued to another client (azp), or is for several and names none")]

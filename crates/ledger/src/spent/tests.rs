@@ -29,7 +29,11 @@ fn rows_that_say_who_asked_are_told_apart_and_others_are_one() {
         to_ms: 20,
     };
     for knows in [true, false] {
-        let of = reader(if knows { ", key_id, user_id" } else { "" });
+        let of = reader(if knows {
+            ", key_id, user_id, user_issuer"
+        } else {
+            ""
+        });
         assert_eq!(of.knows_subjects().expect("reads"), knows);
         for (key, user, tokens) in [
             ("'a'", "'x'", 1),
@@ -38,7 +42,7 @@ fn rows_that_say_who_asked_are_told_apart_and_others_are_one() {
             ("NULL", "NULL", 8),
         ] {
             let who = if knows {
-                format!(", {key}, {user}")
+                format!(", {key}, {user}, 'https://a'")
             } else {
                 String::new()
             };
@@ -92,6 +96,16 @@ fn calls_of_tools_are_counted_by_tool_and_files_without_tools_have_none() {
     };
     assert_eq!(all(&reader("")), []);
     let of = reader(", mcp_method, mcp_name, outcome");
+    for (method, name, started) in [
+        ("'tools/call'", "'b__y'", 12),
+        ("'tools/call'", "'b__y'", 20),
+        ("NULL", "NULL", 12),
+    ] {
+        let row = format!(
+            "INSERT INTO open VALUES ('w', NULL, NULL, 'b', {started}, 0, 0, {method}, {name}, NULL)"
+        );
+        of.db.execute_batch(&row).expect("a row");
+    }
     for (method, name, outcome, started) in [
         ("'tools/call'", "'a__x'", "completed", 12),
         ("'tools/call'", "'a__x'", "failed", 19),
@@ -106,5 +120,6 @@ fn calls_of_tools_are_counted_by_tool_and_files_without_tools_have_none() {
         );
         of.db.execute_batch(&row).expect("a row");
     }
-    assert_eq!(all(&of), [("a__x".to_owned(), 2), ("b__y".to_owned(), 1)]);
+    let open = ("b__y".to_owned(), 1);
+    assert_eq!(all(&of), [("a__x".to_owned(), 2), open.clone(), open]);
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Legacy, Need, again, cancelled, state_in, to_legacy, to_modern, told_legacy, told_modern,
-    with_id,
+    Legacy, Need, STATE_BYTES_MAX, Unusable, again, cancelled, state_in, to_legacy, to_modern,
+    told_legacy, told_modern, with_id,
 };
 use crate::client::Can;
 use crate::envelope::{Fault, Message};
@@ -16,6 +16,10 @@ fn request(params: &str) -> String {
 
 fn params(text: &str) -> Option<std::ops::Range<usize>> {
     Message::read(text.as_bytes()).expect("a message").params
+}
+
+fn result(of: Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 7, "result": of}).to_string()
 }
 
 fn json_of(text: &[u8]) -> Value {
@@ -91,7 +95,6 @@ fn a_client_without_a_session_is_told_complete_results_and_codes_of_its_version(
         });
         json_of(&told.expect("an answer"))
     };
-    let result = |result: Value| json!({"jsonrpc": "2.0", "id": 7, "result": result}).to_string();
     let of = |answer: Value, is_read, is_public| {
         told(&result(answer), is_read, is_public)["result"].clone()
     };
@@ -147,7 +150,6 @@ fn a_client_without_a_session_is_told_complete_results_and_codes_of_its_version(
 
 #[test]
 fn a_client_with_a_session_is_asked_what_a_server_without_sessions_wants_to_know() {
-    let result = |result: Value| json!({"jsonrpc": "2.0", "id": 7, "result": result}).to_string();
     let of = |answer: Value| told_legacy(result(answer).as_bytes());
     assert_eq!(of(json!({"content": []})), Ok(Legacy::Answer));
     assert_eq!(
@@ -192,6 +194,18 @@ fn a_client_with_a_session_is_asked_what_a_server_without_sessions_wants_to_know
     );
     let expected = json!({"name": "a", "inputResponses": {"who": {"action": "accept"}}, "requestState": "a\"b"});
     assert_eq!(json_of(&made.expect("it is made"))["params"], expected);
+}
+
+#[test]
+fn a_state_that_is_longer_than_may_be_is_told_of_and_neither_kept_nor_sealed() {
+    for (bytes, is_long) in [(STATE_BYTES_MAX - 2, false), (STATE_BYTES_MAX + 1, true)] {
+        let state = "x".repeat(bytes);
+        let answer = result(json!({"resultType": "input_required", "requestState": state}));
+        let legacy = told_legacy(answer.as_bytes()).err();
+        let modern = told_modern(answer.as_bytes(), false, false, |_| Some("s".to_owned()));
+        let long = is_long.then_some(Unusable::LongState);
+        assert_eq!((legacy, modern.err()), (long, long));
+    }
 }
 
 #[test]

@@ -11,11 +11,10 @@ use ring::hmac;
 use zeroize::Zeroizing;
 
 use super::{MARK_BYTES, NONCE_BYTES, Place, Principal, Sealer, TAG_BYTES, bound};
+use crate::events::STATE_BYTES_MAX;
 
 /// How long a state is good, seconds: a person may have to be asked.
 pub const STATE_GOOD_S: u64 = 3600;
-/// Longest state of a server.
-const STATE_BYTES_MAX: usize = 1 << 20;
 /// Longest one that is looked at: in base64, with what is sealed beside it.
 const SEALED_BYTES_MAX: usize = STATE_BYTES_MAX / 3 * 4 + 128;
 /// The form of what is sealed. No session has it.

@@ -18,7 +18,37 @@ pub(super) struct Known<'a> {
     pub(super) cooldowns: &'a Cooldowns,
 }
 
+/// Which endpoints may be tried. A call falls back from each rule to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Those that are neither ejected nor asking for time.
+    Open,
+    /// Those that are not asking for time.
+    Free,
+    /// Those that asked for long, and of which a trial is due.
+    TrialDue,
+}
+
+impl Rule {
+    pub(super) const IN_ORDER: [Self; 3] = [Self::Open, Self::Free, Self::TrialDue];
+}
+
 impl Known<'_> {
+    #[inline]
+    pub(super) fn may_try(
+        self,
+        rule: Rule,
+        endpoint: EndpointId,
+        model: Option<&str>,
+        now: Mono,
+    ) -> bool {
+        match rule {
+            Rule::Open => self.is_open(endpoint, now) && self.is_free(endpoint, model, now),
+            Rule::Free => self.is_free(endpoint, model, now),
+            Rule::TrialDue => self.cooldowns.is_trial_due(endpoint, model, now),
+        }
+    }
+
     pub(super) fn is_open(self, endpoint: EndpointId, now: Mono) -> bool {
         let health = self.health.get(endpoint.index());
         health.is_some_and(|health| health.is_open(now))
@@ -49,7 +79,7 @@ impl Upstreams {
             return None;
         };
         let known = self.known();
-        let may_try = known.is_open(*only, now) && known.is_free(*only, model, now);
+        let may_try = known.may_try(Rule::Open, *only, model, now);
         may_try.then_some(*only)
     }
 
@@ -63,11 +93,15 @@ impl Upstreams {
         now: Mono,
     ) -> Option<(EndpointId, Option<Choice>)> {
         let model = wanted.model;
-        self.pick(attempts, wanted, s, now, |of, e| {
-            of.is_open(e, now) && of.is_free(e, model, now)
+        Rule::IN_ORDER.into_iter().find_map(|rule| {
+            let chosen = self.pick(attempts, wanted, s, now, |of, e| {
+                of.may_try(rule, e, model, now)
+            })?;
+            if rule == Rule::TrialDue {
+                self.cooldowns.begin_trial(chosen.0, model, now);
+            }
+            Some(chosen)
         })
-        .or_else(|| self.pick(attempts, wanted, s, now, |of, e| of.is_free(e, model, now)))
-        .or_else(|| self.pick_trial(attempts, wanted, s, now))
     }
 
     #[inline]
@@ -86,24 +120,7 @@ impl Upstreams {
         now: Mono,
     ) -> bool {
         let known = self.known();
-        candidates(attempts, s).any(|e| known.is_open(e, now) && known.is_free(e, model, now))
-    }
-
-    /// One that asked for time, where it is to be tried all the same.
-    #[cold]
-    fn pick_trial(
-        &mut self,
-        attempts: &Attempts,
-        wanted: Wanted<'_>,
-        s: &Snapshot,
-        now: Mono,
-    ) -> Option<(EndpointId, Option<Choice>)> {
-        let model = wanted.model;
-        let chosen = self.pick(attempts, wanted, s, now, |of, e| {
-            of.cooldowns.is_trial_due(e, model, now)
-        })?;
-        self.cooldowns.begin_trial(chosen.0, model, now);
-        Some(chosen)
+        candidates(attempts, s).any(|e| known.may_try(Rule::Open, e, model, now))
     }
 
     fn pick(

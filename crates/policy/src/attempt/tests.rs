@@ -458,6 +458,35 @@ fn one_that_asked_for_long_is_left_alone_where_there_is_another() {
 }
 
 #[test]
+fn the_backend_of_the_next_try_is_the_one_whose_endpoint_is_chosen_then() {
+    let s = backends(&[("a", &[1]), ("b", &[1, 1])]);
+    let day = Duration::from_secs(86_400);
+    let asked: [&[u32]; 4] = [&[], &[0], &[1, 2], &[0, 1, 2]];
+    let sick: [&[u32]; 3] = [&[], &[0, 1], &[0, 1, 2]];
+    let mut found = 0;
+    for (asked, sick) in asked.iter().flat_map(|a| sick.iter().map(move |s| (a, s))) {
+        for at in 0..40 {
+            let mut up = Upstreams::new(&s, 1);
+            sick.iter().for_each(|id| eject(&mut up, *id, &s, NOW));
+            for id in *asked {
+                up.cooldown(EndpointId(*id), None, 429, day, NOW);
+            }
+            let now = NOW.after(Duration::from_secs(at));
+            let mut tries = begin(&mut up, ROUTE, &s);
+            let told = up.next_backend(&tries, None, &s, now);
+            let tried = up.next(&mut tries, Wanted::default(), &s, now);
+            let backend = tried.and_then(|id| s.endpoint(id)).map(|of| of.backend);
+            assert_eq!(
+                told, backend,
+                "{asked:?} asked for a day, {sick:?} sick, {at} s"
+            );
+            found += u32::from(told.is_some());
+        }
+    }
+    assert!(found > 0);
+}
+
+#[test]
 fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);

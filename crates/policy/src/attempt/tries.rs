@@ -4,6 +4,7 @@
 
 use crate::balancing::Choice;
 use crate::id::{BackendId, EndpointId, RouteId};
+use crate::refusal::Refusal;
 use crate::retry::MAX_ATTEMPTS;
 use crate::snapshot::Snapshot;
 
@@ -100,18 +101,29 @@ impl Attempts {
         self.tried.get(..self.made).unwrap_or_default()
     }
 
-    /// Whether there is nowhere to go: no backend of the route has an address, or the one that was drawn has none.
+    /// Why there is nowhere to go, where no backend of the route has an address, or the one that was drawn has none.
     #[cold]
-    pub(crate) fn are_closed(&self, s: &Snapshot) -> bool {
+    pub(crate) fn closed(&self, s: &Snapshot) -> Option<Refusal> {
         let route = s.route(self.route);
         let is_split = route.is_some_and(|route| !route.weights.is_empty());
         let backends = route.into_iter().flat_map(|route| &route.backends);
         let backends = backends.enumerate();
-        let mut backends = backends
+        let backends = backends
             .filter(|(place, _)| !(is_split && self.is_passed_over(*place)))
-            .filter_map(|(_, b)| s.backend(*b))
-            .peekable();
-        backends.peek().is_some() && backends.all(|backend| backend.endpoints.is_empty())
+            .filter_map(|(_, b)| s.backend(*b));
+        let (mut are_any, mut is_unready) = (false, false);
+        for backend in backends {
+            if !backend.endpoints.is_empty() {
+                return None;
+            }
+            are_any = true;
+            is_unready |= backend.is_unready;
+        }
+        match (are_any, is_unready) {
+            (true, true) => Some(Refusal::NoneReady),
+            (true, false) => Some(Refusal::RouteClosed),
+            (false, _) => None,
+        }
     }
 
     /// Tries made so far.

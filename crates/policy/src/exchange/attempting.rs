@@ -61,8 +61,7 @@ impl Running<'_> {
         let Some(endpoint) = upstreams.next(attempts, wanted, s, now) else {
             let refusal = match upstreams.waits(attempts, model, s, now) {
                 Some((status, wait)) => Refusal::UpstreamBusy { status, wait },
-                None if attempts.are_closed(s) => Refusal::RouteClosed,
-                None => Refusal::Upstream(last),
+                None => attempts.closed(s).unwrap_or(Refusal::Upstream(last)),
             };
             return self.refuse(refusal);
         };

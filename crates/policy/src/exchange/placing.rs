@@ -27,6 +27,8 @@ use crate::snapshot::{Backend, Endpoint, Snapshot};
 
 /// How long a call that a picker refuses is asked to wait.
 const SHED_FOR: std::time::Duration = std::time::Duration::from_secs(1);
+/// What becomes known of a picker to clients where it gives no answer.
+pub(super) const NO_ANSWER: &str = "did not answer";
 
 /// What is kept of a call for balancers and pickers.
 #[derive(Debug)]
@@ -173,13 +175,16 @@ impl Running<'_> {
         self.call.phase = Phase::Trying;
         let (addresses, served) = match picked {
             Picked::Endpoints(addresses, served) => (addresses, served),
-            Picked::Shed(status) => {
+            Picked::Shed(status, says) => {
                 let wait = SHED_FOR;
-                let says = format!("the endpoint picker answered {status}");
-                self.record.reason = Some(says.into());
-                return Err(Refusal::UpstreamBusy { status, wait });
+                let colon = if says.is_empty() { "" } else { ": " };
+                let reason = format!("the endpoint picker answered {status}{colon}{says}");
+                self.record.reason = Some(reason.into());
+                return Err(Refusal::PickerRefused { status, wait, says });
             }
-            Picked::Unavailable(why) => return Ok(self.unpicked(last, &why, env)),
+            Picked::Unavailable(why) => {
+                return Ok(self.unpicked(last, (NO_ANSWER, &why), env));
+            }
         };
         let s = env.snapshot;
         let active = &mut *self.call;
@@ -200,7 +205,8 @@ impl Running<'_> {
         let endpoints: Vec<EndpointId> = addresses.into_iter().filter_map(find).collect();
         if endpoints.is_empty() {
             let why = "it picked no endpoint of the pool";
-            return Ok(self.unpicked(last, why, env));
+            let says = "named no endpoint of it";
+            return Ok(self.unpicked(last, (says, why), env));
         }
         placing.served = Some((id, served));
         active.attempts.take_picked(id, endpoints.into_iter());
@@ -209,7 +215,13 @@ impl Running<'_> {
 
     /// Nobody picks: the gate chooses itself where that is allowed; else the backend is passed over.
     #[cold]
-    pub(super) fn unpicked(&mut self, last: Failure, why: &str, env: &mut Env<'_>) -> Verdict {
+    /// `says` is what a client is told of it, `why` what the log says.
+    pub(super) fn unpicked(
+        &mut self,
+        last: Failure,
+        (says, why): (&'static str, &str),
+        env: &mut Env<'_>,
+    ) -> Verdict {
         self.call.phase = Phase::Trying;
         let s = env.snapshot;
         let asked = self.call.placing.as_ref().and_then(|placing| placing.asked);
@@ -222,7 +234,9 @@ impl Running<'_> {
         let is_left = asked.is_some_and(|id| env.shard.upstreams.leave_out(attempts, id, s));
         match is_left {
             true => self.next_attempt(last, env),
-            false => self.refuse(Refusal::Upstream(last)),
+            // What was tried before says more of why there is no answer.
+            false if last != Failure::Exhausted => self.refuse(Refusal::Upstream(last)),
+            false => self.refuse(Refusal::Unpicked { says }),
         }
     }
 

@@ -351,8 +351,14 @@ impl Exchange {
         };
         let workload = s.workload(reading.opened.workload)?;
         reading.is_looked_into = true;
-        let minds = minds(workload, self.record.caller.as_deref(), call, s);
-        call.inside(reading.opened.operation, minds)
+        let operation = reading.opened.operation;
+        let minds = minds(
+            workload,
+            self.record.caller.as_deref(),
+            (call, operation),
+            s,
+        );
+        call.inside(operation, minds)
     }
 
     pub(super) fn body_end(
@@ -374,9 +380,10 @@ impl Exchange {
         let s = env.snapshot;
         let workload = s.workload(opened.workload);
         if let (Some(call), Some(workload), false) = (&mut call, workload, is_looked_into)
-            && (workload.shares_account || call.may_name_more())
+            && (workload.shares_account || call.may_name_more(opened.operation))
         {
-            let minds = minds(workload, self.record.caller.as_deref(), call, s);
+            let caller = self.record.caller.as_deref();
+            let minds = minds(workload, caller, (call, opened.operation), s);
             call.look_inside(opened.operation, minds, body);
         }
         if let Some(authorizer) = workload.and_then(|workload| workload.call_authorizer.as_ref()) {
@@ -558,7 +565,12 @@ impl Exchange {
 }
 
 /// What of a call's body matters, besides its own members, to who may make it.
-fn minds(workload: &Workload, caller: Option<&Caller>, call: &CallHead, s: &Snapshot) -> Minds {
+fn minds(
+    workload: &Workload,
+    caller: Option<&Caller>,
+    (call, operation): (&CallHead, Operation),
+    s: &Snapshot,
+) -> Minds {
     let is_held_to_models = || {
         s.authority.is_some()
             || caller.is_some_and(|caller| !caller.models.is_empty())
@@ -566,7 +578,7 @@ fn minds(workload: &Workload, caller: Option<&Caller>, call: &CallHead, s: &Snap
     };
     Minds {
         stored: workload.shares_account,
-        models: call.may_name_more() && is_held_to_models(),
+        models: call.may_name_more(operation) && is_held_to_models(),
     }
 }
 

@@ -348,6 +348,10 @@ impl Counted {
         match budget_reservation::reserve_call(who, tool, at, s, env.levels) {
             Ok(for_budgets) => {
                 self.admitted.reservation.for_budgets = for_budgets;
+                // The ledger is told before its end, which nobody may see.
+                let extra = &mut self.admitted.begun.record.extra;
+                let extra = extra.get_or_insert_default();
+                (extra.method, extra.named) = (TOOL_CALLS, Some(tool.into()));
                 Ok(self.admitted)
             }
             Err(refusal) => Err(Box::new(self.fail(refusal, env))),

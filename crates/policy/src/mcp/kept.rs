@@ -3,6 +3,7 @@
 //! Invariant: what is kept is bounded, and none of it is needed: what was forgotten is opened again with the next request.
 //! Not here: what is kept of a session (`mcp`, the crate), opening it (the host).
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +21,23 @@ const IDLE_S: u64 = 30 * 60;
 pub struct Kept {
     open: Mutex<Expiring<Secret>>,
     requests: AtomicU64,
+    /// Whose standing stream somebody hears.
+    heard: Mutex<HashSet<Mark>>,
+}
+
+/// The right to hear what is said outside calls in what is open somewhere; it is given back when this is dropped.
+#[derive(Debug)]
+pub struct Hearing<'k> {
+    kept: &'k Kept,
+    mark: Mark,
+}
+
+impl Drop for Hearing<'_> {
+    fn drop(&mut self) {
+        let heard = &self.kept.heard;
+        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.remove(&self.mark);
+    }
 }
 
 impl Default for Kept {
@@ -27,6 +45,7 @@ impl Default for Kept {
         Self {
             open: Mutex::new(Expiring::new(KEPT_MAX, usize::MAX)),
             requests: AtomicU64::new(0),
+            heard: Mutex::default(),
         }
     }
 }
@@ -59,6 +78,13 @@ impl Kept {
     #[must_use]
     pub fn next_request(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The right to hear it, which one stream has at a time: a server says a thing on one stream of a session alone.
+    #[must_use]
+    pub fn hear(&self, mark: Mark) -> Option<Hearing<'_>> {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.insert(mark).then_some(Hearing { kept: self, mark })
     }
 
     /// It is open no more.
@@ -105,6 +131,15 @@ mod tests {
         kept.keep(mark(1), b"again".to_vec(), 100);
         kept.forget(&mark(1));
         assert_eq!(kept.get(&mark(1), 100), None);
+    }
+
+    #[test]
+    fn one_stream_at_a_time_hears_what_is_kept() {
+        let kept = Kept::default();
+        let first = kept.hear(mark(1)).expect("nobody hears it");
+        assert!(kept.hear(mark(1)).is_none() && kept.hear(mark(2)).is_some());
+        drop(first);
+        assert!(kept.hear(mark(1)).is_some());
     }
 
     #[test]

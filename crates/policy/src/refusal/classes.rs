@@ -80,6 +80,7 @@ impl Refusal {
             Self::McpHeader { .. } => (400, invalid, "mcp_header_mismatch"),
             Self::McpState => (400, invalid, "mcp_state_invalid"),
             Self::McpNotBridged { .. } => (502, "upstream_error", "mcp_not_bridged"),
+            Self::McpNoRoom { .. } => (503, "server_error", "mcp_no_room"),
             Self::McpSessionMissing => (400, invalid, "mcp_session_missing"),
             Self::McpSessionNotFound => (404, invalid, "mcp_session_not_found"),
             // To JSON-RPC an error is an answer; by another status clients would not know it from one of HTTP.
@@ -107,16 +108,18 @@ impl Refusal {
             }
             Self::Filtered { code } => (403, "permission_error", code),
             Self::Upstream(failure) => (failure.status(), "upstream_error", failure.code()),
-            Self::UpstreamBusy { status, .. } => {
+            Self::UpstreamBusy { status, .. } | Self::PickerRefused { status, .. } => {
                 let failure = Failure::Status(*status);
                 (failure.status(), "upstream_error", failure.code())
             }
+            Self::Unpicked { .. } => (503, "upstream_error", "upstream_unavailable"),
             Self::UpstreamCredential => (502, "upstream_error", "upstream_credential_refused"),
             Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
             Self::AnswersUntaken => (503, "server_error", "answers_untaken"),
             Self::Overloaded => (503, "server_error", "overloaded"),
             Self::LedgerUnavailable => (503, "server_error", "ledger_unavailable"),
             Self::RouteClosed => (500, "server_error", "route_closed"),
+            Self::NoneReady => (503, "server_error", "upstream_unavailable"),
             Self::Redirected { status, .. } => (*status, invalid, "redirected"),
             Self::Bug(_) => (500, "server_error", "internal_error"),
         }
@@ -142,10 +145,12 @@ impl Refusal {
             retry_after: match self {
                 Self::Limited { wait, .. }
                 | Self::UpstreamBusy { wait, .. }
+                | Self::PickerRefused { wait, .. }
                 | Self::CredentialFailures { wait } => Some(*wait),
                 Self::Overloaded
                 | Self::AnswersUntaken
                 | Self::LedgerUnavailable
+                | Self::NoneReady
                 | Self::AuthorizerUnavailable
                 | Self::IdentityUnavailable
                 | Self::Upstream(Failure::LocalCapacity) => Some(Duration::from_secs(1)),
@@ -180,6 +185,8 @@ impl Refusal {
         match self {
             Self::Upstream(failure) => *failure != Failure::Untranslatable,
             Self::UpstreamBusy { .. }
+            | Self::PickerRefused { .. }
+            | Self::Unpicked { .. }
             | Self::UpstreamCredential
             | Self::UpstreamFormat
             | Self::McpNotBridged { .. }

@@ -91,6 +91,10 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::McpNotBridged {
             says: "the server github answered with the result `task`, which clients with a session do not know".into(),
         },
+        Refusal::McpNoRoom {
+            says: "16 questions of servers to this session wait to be answered, and no more may"
+                .into(),
+        },
         Refusal::McpSessionMissing,
         Refusal::McpSessionNotFound,
         Refusal::McpMethod {
@@ -225,6 +229,15 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::Overloaded,
         Refusal::LedgerUnavailable,
         Refusal::RouteClosed,
+        Refusal::NoneReady,
+        Refusal::PickerRefused {
+            status: 429,
+            wait: Duration::from_secs(1),
+            says: "no capacity for this priority".into(),
+        },
+        Refusal::Unpicked {
+            says: "did not answer",
+        },
         Refusal::Redirected {
             status: 301,
             location: "https://www.example/new".into(),
@@ -262,6 +275,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::McpHeader { .. } => "McpHeader",
         Refusal::McpState => "McpState",
         Refusal::McpNotBridged { .. } => "McpNotBridged",
+        Refusal::McpNoRoom { .. } => "McpNoRoom",
         Refusal::McpSessionMissing => "McpSessionMissing",
         Refusal::McpSessionNotFound => "McpSessionNotFound",
         Refusal::McpMethod { .. } => "McpMethod",
@@ -310,6 +324,9 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Overloaded => "Overloaded",
         Refusal::LedgerUnavailable => "LedgerUnavailable",
         Refusal::RouteClosed => "RouteClosed",
+        Refusal::NoneReady => "NoneReady",
+        Refusal::PickerRefused { .. } => "PickerRefused",
+        Refusal::Unpicked { .. } => "Unpicked",
         Refusal::Redirected { .. } => "Redirected",
         Refusal::NotAuthorized => "NotAuthorized",
         Refusal::AuthorizerUnavailable => "AuthorizerUnavailable",
@@ -387,7 +404,10 @@ fn every_body_is_the_json_that_openai_sdks_read() {
         assert_eq!(reply.location.is_some(), is_elsewhere);
         assert!(is_answer || is_elsewhere || (400..600).contains(&reply.status));
         // An upstream's own 429 stays one, so that clients back off.
-        let is_busy = matches!(refusal, Refusal::UpstreamBusy { .. });
+        let is_busy = matches!(
+            refusal,
+            Refusal::UpstreamBusy { .. } | Refusal::PickerRefused { .. }
+        );
         assert!(
             !refusal.is_failure() || reply.status >= 500 || is_busy,
             "{}: blame and status",
@@ -404,6 +424,8 @@ fn only_what_time_heals_says_when_to_try_again() {
             refusal,
             Refusal::Limited { .. }
                 | Refusal::UpstreamBusy { .. }
+                | Refusal::PickerRefused { .. }
+                | Refusal::NoneReady
                 | Refusal::Overloaded
                 | Refusal::AnswersUntaken
                 | Refusal::LedgerUnavailable

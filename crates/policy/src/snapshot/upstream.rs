@@ -25,6 +25,8 @@ pub struct Backend {
     pub is_plain: bool,
     /// Its addresses; none where it is closed.
     pub endpoints: Vec<EndpointId>,
+    /// It is closed since none of its addresses is ready, and not for a fault.
+    pub is_unready: bool,
     /// Models it is known to serve, for `/v1/models`; may be empty.
     pub models: Vec<Arc<str>>,
     /// Names that it has for models of which the gate uses another name, by that name. Prices, limits, budgets and

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::*;
+use crate::caller::Claims;
 
 fn caller(key: Option<&str>, user: Option<&str>) -> Arc<Caller> {
     Arc::new(Caller {
@@ -15,6 +16,34 @@ fn caller(key: Option<&str>, user: Option<&str>) -> Arc<Caller> {
 
 fn hash(seed: Seed, whose: Whose, who: Who<'_>) -> u64 {
     seed.of(7, whose, &who, &Subjects::default())
+}
+
+#[test]
+fn one_name_at_two_issuers_is_two_users_and_a_key_is_one_whoever_brings_it() {
+    let seed = Seed([1, 2]);
+    let of = |user: Option<&str>, issuer: Option<&str>| {
+        let caller = Caller {
+            claims: issuer.map(Claims::of_issuer).unwrap_or_default(),
+            ..(*caller(Some("k"), user)).clone()
+        };
+        let caller = Arc::new(caller);
+        let who = Who {
+            workload: "w",
+            caller: Some(&caller),
+        };
+        [Whose::Key, Whose::User].map(|whose| hash(seed, whose, who))
+    };
+    let issuers = [None, Some(""), Some("https://a"), Some("https://b")];
+    let users: HashSet<u64> = issuers.map(|issuer| of(Some("ada"), issuer)[1]).into();
+    assert_eq!(users.len(), 4);
+    let keys: HashSet<u64> = issuers.map(|issuer| of(Some("ada"), issuer)[0]).into();
+    assert_eq!(keys.len(), 1);
+    let nobody: HashSet<u64> = issuers.map(|issuer| of(None, issuer)[1]).into();
+    assert_eq!(
+        nobody.len(),
+        1,
+        "those without a user are one, whoever issued their tokens"
+    );
 }
 
 #[test]

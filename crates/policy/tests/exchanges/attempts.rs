@@ -9,6 +9,7 @@ use policy::attempt::Failure;
 use policy::disconnect::{OnDisconnect, ReadBounds};
 use policy::exchange::{Exchange, Lost, Verdict};
 use policy::id::{EndpointId, PriceId, WorkloadId};
+use policy::limit::Kind::Tokens;
 use policy::operation::Operation::Completions;
 use policy::price::{Charge, Pico, Price, Rates};
 use policy::record::{Names, Record};
@@ -17,7 +18,7 @@ use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 use policy::wire::meter::{Form, Meter};
 
-use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
+use crate::fixture::{BackendPlan, ONE, RoutePlan, rate, snapshot};
 use crate::world::{Asked, World, call, plan, usage};
 
 const BODY: &str = r#"{"model":"m","max_tokens":10}"#;
@@ -205,4 +206,32 @@ fn what_a_record_does_not_know_has_no_name() {
     };
     let names = Names::of(&of.snapshot, &strange);
     assert!(names.workload.is_none() && names.endpoint.is_none());
+}
+
+#[test]
+fn a_response_that_stalls_behind_its_head_is_one_that_did_not_come_in_time() {
+    let limits = &[(Tokens, rate(1000, 60))];
+    let far = BackendPlan { name: "far", ..ONE };
+    let backends = &[ONE, far];
+    let mut world = World::routes(&[RoutePlan {
+        backends,
+        limits,
+        ..plan()
+    }]);
+    let mut asked = begun(&mut world, true);
+    world.tell(&mut asked, Exchange::stalled);
+    let (first, _) = asked.exchange.attempt_record().expect("an attempt");
+    assert_eq!(first.result, Err(Failure::FirstByteTimeout));
+    assert_eq!(first.retry, Retry::Granted);
+    assert!(matches!(asked.verdict, Verdict::Attempt(_)), "elsewhere");
+    asked.exchange.sent(true);
+    world.tell(&mut asked, Exchange::stalled);
+    assert_eq!(asked.code(), "upstream_timeout");
+    let (second, _) = asked.exchange.attempt_record().expect("an attempt");
+    assert_ne!(first.endpoint, second.endpoint);
+    world.end(&mut asked, &mut Meter::default(), false);
+    let record = asked.record();
+    let charged = record.tokens.sum();
+    assert!(charged > 0 && record.unconfirmed.attempts == 1);
+    assert_eq!(world.left(0), 1000 - charged, "what is said is charged");
 }

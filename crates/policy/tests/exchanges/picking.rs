@@ -118,6 +118,14 @@ fn endpoint(asked: &Asked) -> u32 {
     }
 }
 
+/// What its client is told.
+fn message(asked: &Asked) -> String {
+    match &asked.verdict {
+        Verdict::Refuse(refusal) => refusal.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn fails(world: &mut World, asked: &mut Asked) {
     asked.exchange.sent(true);
     world.response(asked, 503, JSON);
@@ -205,6 +213,8 @@ fn without_a_pick_a_closed_pool_is_passed_over_and_an_open_one_chosen_from() {
     answer(&mut world, &mut asked, unavailable());
     assert_eq!(asked.code(), "upstream_unavailable");
     assert_eq!(asked.record().status, 503);
+    let told = "the endpoint picker of this pool did not answer, and no call goes there without it";
+    assert_eq!(message(&asked), told);
     assert_eq!(
         asked.record().reason.as_deref(),
         Some("the endpoint picker: gone")
@@ -270,6 +280,25 @@ fn the_share_of_a_closed_backend_is_refused_and_the_rest_is_served() {
 }
 
 #[test]
+fn a_backend_of_which_no_address_is_ready_is_not_there_yet_and_one_that_is_closed_is_faulty() {
+    for (are_unready, code, status) in [
+        ([false, false], "route_closed", 500),
+        ([true, false], "upstream_unavailable", 503),
+        ([true, true], "upstream_unavailable", 503),
+    ] {
+        let mut s = pools(false);
+        for (backend, is_unready) in s.backends.iter_mut().zip(are_unready) {
+            backend.endpoints.clear();
+            backend.picker = None;
+            backend.is_unready = is_unready;
+        }
+        let mut world = World::new(s);
+        let asked = begun(&mut world);
+        assert_eq!((asked.code(), asked.record().status), (code, status));
+    }
+}
+
+#[test]
 fn what_a_picker_adds_to_an_answer_is_waited_for_before_it_is_relayed() {
     #[derive(Debug)]
     struct Adds;
@@ -309,9 +338,13 @@ fn a_call_that_the_picker_sheds_is_refused_with_its_status() {
     for status in [429, 503] {
         let mut world = World::new(pools(true));
         let mut asked = begun(&mut world);
-        answer(&mut world, &mut asked, Picked::Shed(status));
+        let why = "no capacity for this priority";
+        answer(&mut world, &mut asked, Picked::Shed(status, why.into()));
         assert_eq!(asked.record().status, status, "and no other pool is asked");
-        let says = format!("the endpoint picker answered {status}");
+        let told =
+            format!("the endpoint picker of this pool refused the call with {status}: {why}");
+        assert_eq!(message(&asked), told);
+        let says = format!("the endpoint picker answered {status}: {why}");
         assert_eq!(asked.record().reason.as_deref(), Some(&*says));
     }
 }

@@ -39,7 +39,7 @@ fn write_repr(value: &Value, depth: usize, out: &mut String) -> Result<(), Error
         ValueKind::Bool => out.push_str(if value.is_true() { "True" } else { "False" }),
         ValueKind::Number if value.is_integer() => {
             let written = write!(out, "{value}");
-            written.map_err(|_| unprintable("it is no number"))?;
+            written.map_err(|_| unprintable("it is not a number"))?;
         }
         ValueKind::Number => {
             let float = f64::try_from(value.clone())?;

@@ -3,9 +3,12 @@
 //! Invariant: every message is read whole before it passes. A client's `response.create` passes once it is admitted, and is refused by an
 //! event where it is not; an answer that the server makes by itself is admitted when it begins, and ends the session where it is not.
 //! What is kept of either side has a bound.
-//! Not here: who may open a session, and the request for it (`policy::exchange`), one answer (`answer`), frames (`wire::websocket`).
+//! Not here: who may open a session, and the request for it (`policy::exchange`), how it opens (`handshake`), how messages come and go
+//! (`messages`), what they say (`said`), one answer (`answer`), frames (`wire::websocket`).
 
 mod answer;
+mod handshake;
+mod messages;
 mod said;
 
 use std::collections::VecDeque;
@@ -16,22 +19,22 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use policy::credential::protocols;
 use policy::exchange::{Relay, Verdict};
 use policy::record::Outcome;
 use policy::refusal::Refusal;
-use wire::call::{Cap, realtime_error};
-use wire::head::{Known, RequestHead, ResponseHead};
+use wire::call::Cap;
+use wire::head::RequestHead;
 use wire::meter::Meter;
 use wire::usage::Reading;
-use wire::websocket::{self, Message, Reader};
+use wire::websocket::{self, Reader};
 
 use self::answer::{Answer, Opening, Wanted};
+use self::handshake::{handshake, opening};
 use super::active::ActiveExchange;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::stint::Stint;
-use crate::upstream::{Body, Chunk, Response};
+use crate::upstream::{Body, Response};
 use crate::worker::Worker;
 
 /// As long as OpenAI keeps one.
@@ -40,12 +43,8 @@ const LIFE: Duration = Duration::from_secs(60 * 60);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Answers that may be asked for and not over at one time.
 const ANSWERS_MAX: usize = 16;
-/// No more is read of a side while so much waits for the other.
-const WAITING_BYTES: usize = 256 << 10;
 /// Codes that end a session.
-const NORMAL: u16 = 1000;
 const GOING_AWAY: u16 = 1001;
-const ONLY_TEXT: u16 = 1003;
 const REFUSED: u16 = 1008;
 const BROKEN: u16 = 1011;
 const NO_ROOM: u16 = 1013;
@@ -129,52 +128,6 @@ pub(super) async fn run<D: Downstream>(
         End::Broke => active.exchange.response_broke(false, false),
         End::Closed(_) => active.exchange.sent_whole(false),
     }
-}
-
-/// What each answer has from the request that opened the session.
-fn opening<'h, D: Downstream>(
-    active: &ActiveExchange,
-    head: &'h RequestHead,
-    client: &D,
-) -> Option<Opening<'h>> {
-    let (record, s) = (active.exchange.record(), active.view().snapshot());
-    let endpoint = s.endpoint(record.endpoint?)?;
-    Some(Opening {
-        worker: Rc::clone(active.worker()),
-        head,
-        peer: client.peer(),
-        workload: (&*s.workload(record.workload?)?.name).into(),
-        backend: (&*s.backend(endpoint.backend)?.name).into(),
-        authority: endpoint.authority.as_str().into(),
-    })
-}
-
-/// The fields by which a client is told that its connection is a WebSocket now. `None` where the server did not agree to what was asked.
-fn handshake(
-    asked: &RequestHead,
-    answered: &ResponseHead,
-) -> Option<Vec<(&'static [u8], Vec<u8>)>> {
-    let key = asked.fields.by_name(b"sec-websocket-key").next()?;
-    let accept = super::websocket::accept(key).into_bytes();
-    let mut theirs = answered.fields.by_name(b"sec-websocket-accept");
-    let has_extension = answered
-        .fields
-        .by_name(b"sec-websocket-extensions")
-        .next()
-        .is_some();
-    if theirs.next() != Some(&accept[..]) || has_extension {
-        return None;
-    }
-    let mut fields = vec![(&b"sec-websocket-accept"[..], accept)];
-    if let Some(chosen) = answered.fields.of(Known::SecWebsocketProtocol).next() {
-        let offered = protocols::offered(asked);
-        let mut offered = offered.split(|b| *b == b',').map(<[u8]>::trim_ascii);
-        if !offered.any(|one| one == chosen) {
-            return None;
-        }
-        fields.push((&b"sec-websocket-protocol"[..], chosen.to_vec()));
-    }
-    Some(fields)
 }
 
 type Admitting<'s> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + 's>>;
@@ -352,174 +305,6 @@ impl<D: Downstream> Session<'_, D> {
             Some(Over::Seconds(seconds)) => answer.end_by_seconds(seconds),
             None => self.answers.push((made.id, answer)),
         }
-    }
-
-    /// A client's messages to the server.
-    fn poll_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        let mut moved = false;
-        if !self.to_service.is_empty() {
-            let before = self.to_service.len();
-            match self.service.poll_send(&mut self.to_service, cx) {
-                Poll::Ready(Ok(())) => moved = true,
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Broke)),
-                Poll::Pending => moved = self.to_service.len() < before,
-            }
-        }
-        // In order: while an answer is judged, what its client says behind it waits.
-        while self.admitting.is_none()
-            && self.to_service.len() < WAITING_BYTES
-            && self.to_client.len() < WAITING_BYTES
-        {
-            match self.from_client.message() {
-                Ok(Some(message)) => {
-                    moved = true;
-                    if let Some(end) = self.hear_client(message) {
-                        return Poll::Ready(Err(end));
-                    }
-                    continue;
-                }
-                Ok(None) => {}
-                Err(fault) => return Poll::Ready(Err(End::Closed(fault.code()))),
-            }
-            match self.client.poll_body(&self.worker.buffers, cx) {
-                Poll::Ready(Ok(Some(piece))) => {
-                    moved = true;
-                    self.stint.add(piece.len());
-                    self.active.exchange.tunnelled(piece.len() as u64);
-                    self.from_client.push(&piece);
-                }
-                Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Err(End::Gone)),
-                Poll::Pending => break,
-            }
-        }
-        match moved {
-            true => Poll::Ready(Ok(())),
-            false => Poll::Pending,
-        }
-    }
-
-    fn hear_client(&mut self, message: Message) -> Option<End> {
-        match message {
-            Message::Text(text) => {
-                self.client_said(text.as_bytes());
-                None
-            }
-            Message::Ping(payload) => {
-                websocket::pong(&payload, &mut self.to_client);
-                None
-            }
-            Message::Pong => None,
-            Message::Binary(_) => Some(End::Closed(ONLY_TEXT)),
-            Message::Close(code) => Some(End::Closed(code.unwrap_or(NORMAL))),
-        }
-    }
-
-    /// The server's messages to the client, once that has taken those before.
-    fn poll_down(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        match self.client.poll_flushed(cx) {
-            Poll::Ready(Ok(())) => {}
-            Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Gone)),
-            Poll::Pending if self.client.progressed() => return Poll::Ready(Ok(())),
-            Poll::Pending => return Poll::Pending,
-        }
-        // What it has not taken grows no more, and neither does what the server has not.
-        if self.send_down(cx)? {
-            return Poll::Ready(Ok(()));
-        }
-        if self.to_service.len() >= WAITING_BYTES {
-            return Poll::Pending;
-        }
-        let Self {
-            service,
-            from_service,
-            stint,
-            ..
-        } = self;
-        let read = self.worker.buffers.scratch(|scratch| {
-            service.poll_chunk(cx, scratch).map(|read| {
-                let Chunk { data, is_over } = read.map_err(|_| End::Broke)?;
-                stint.add(data.len());
-                from_service.push(data);
-                Ok(is_over)
-            })
-        });
-        let is_over = match read {
-            Poll::Ready(Ok(is_over)) => is_over,
-            Poll::Ready(Err(end)) => return Poll::Ready(Err(end)),
-            Poll::Pending => return Poll::Pending,
-        };
-        self.service.taken();
-        loop {
-            match self.from_service.message() {
-                Ok(Some(message)) => {
-                    if let Some(end) = self.hear_service(message) {
-                        return Poll::Ready(Err(end));
-                    }
-                }
-                Ok(None) if is_over => return Poll::Ready(Err(End::Broke)),
-                Ok(None) => return Poll::Ready(Ok(())),
-                Err(_) => return Poll::Ready(Err(End::Broke)),
-            }
-        }
-    }
-
-    fn hear_service(&mut self, message: Message) -> Option<End> {
-        match message {
-            Message::Text(text) => {
-                self.service_said(text.as_bytes());
-                None
-            }
-            Message::Ping(payload) => {
-                let mut out = std::mem::take(&mut self.to_service).to_vec();
-                websocket::masked_pong(&payload, self.mask(), &mut out);
-                self.to_service = out.into();
-                None
-            }
-            Message::Pong => None,
-            Message::Binary(_) => Some(End::Broke),
-            Message::Close(code) => Some(End::Closed(code.unwrap_or(NORMAL))),
-        }
-    }
-
-    /// Gives the client's side what waits for it; whether anything did.
-    fn send_down(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if self.to_client.is_empty() {
-            return Ok(false);
-        }
-        let out = std::mem::take(&mut self.to_client);
-        self.active.exchange.forwarded(out.len() as u64);
-        match self.client.send(cx, &[&out], false) {
-            Ok(()) => Ok(true),
-            Err(_) => Err(End::Gone),
-        }
-    }
-
-    /// An event passes to the server.
-    fn pass_up(&mut self, event: &[u8]) {
-        let mut out = std::mem::take(&mut self.to_service).to_vec();
-        websocket::masked_text(event, self.mask(), &mut out);
-        self.to_service = out.into();
-    }
-
-    /// The mask of one frame.
-    fn mask(&self) -> [u8; 4] {
-        let fresh = self.active.view().shard.borrow_mut().fresh();
-        let [a, b, c, d, ..] = fresh.to_le_bytes();
-        [a, b, c, d]
-    }
-
-    /// Tells the client why something is refused; `event` is its name for what it asked.
-    fn tell(&mut self, refusal: &Refusal, event: Option<&str>) {
-        let reply = refusal.reply();
-        let own = self.said.next_id();
-        let told = realtime_error(
-            reply.kind,
-            reply.code,
-            &reply.message,
-            reply.param,
-            (&own, event),
-        );
-        websocket::text(told.as_bytes(), &mut self.to_client);
     }
 
     fn wanted(&self, cap: Option<Cap>) -> Wanted {

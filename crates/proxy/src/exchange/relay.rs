@@ -2,7 +2,12 @@
 //!
 //! Invariant: body bytes pass as they came, but for the usage event that the gate asked for and the
 //! client did not. No more than one read waits for a slow client.
-//! Not here: what becomes of a response (`policy::exchange`), reading usage (`wire::meter`).
+//! Not here: what becomes of a response (`policy::exchange`), reading usage (`wire::meter`), the head (`head`), a response
+//! whose filters change it (`filtered`), the rest of one that nobody waits for (`unattended`).
+
+mod filtered;
+mod head;
+mod unattended;
 
 use std::future::poll_fn;
 use std::io;
@@ -10,20 +15,19 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use policy::credential;
 use policy::exchange::{Relay, Verdict};
-use policy::hosted::Hosted;
 use policy::operation::Operation;
-use policy::plain::fields;
 use policy::record::{Closed, Gauge};
 use wire::filter::Stop;
-use wire::head::{Known, ResponseHead};
 use wire::meter::Meter;
 
+use self::filtered::Room;
+pub(super) use self::head::begin;
+pub(super) use self::unattended::read_to_end;
 use super::active::ActiveExchange;
-use crate::client::{BodyLength, Downstream};
+use crate::client::Downstream;
 use crate::deadline::Deadline;
-use crate::stint::{STINT_BYTES, Stint};
+use crate::stint::Stint;
 use crate::upstream::{Body, Chunk, Response};
 use crate::worker::Worker;
 
@@ -74,83 +78,6 @@ pub(super) async fn run<D: Downstream>(
     }
 }
 
-/// Reads the rest of a response that nobody waits for, in a task of its own, then ends the exchange.
-pub(super) fn read_to_end(mut active: ActiveExchange, response: Option<Response>) {
-    tokio::task::spawn_local(async move {
-        if let Some(Response { mut body, .. }) = response {
-            // It ends at its bounds too: whatever the last verdict is, nobody is left to be told.
-            let _over = read_on(&mut active, &mut body).await;
-        }
-        active.finish();
-    });
-}
-
-/// Reads until the response ends, breaks off or comes to a bound.
-async fn read_on(active: &mut ActiveExchange, body: &mut Body) -> Verdict {
-    let worker = Rc::clone(active.worker());
-    let mut stint = Stint::default();
-    loop {
-        stint.pass().await;
-        let read = poll_fn(|cx| {
-            let Hosted { meter, host, .. } = &mut **active;
-            let reading_on = &mut host.reading_on;
-            let piece = worker.buffers.scratch(|scratch| {
-                body.poll_chunk(cx, scratch).map(|piece| {
-                    let Chunk { data, is_over } = piece.ok()?;
-                    meter.observe(data);
-                    stint.add(data.len());
-                    Some((data.len() as u64, is_over))
-                })
-            });
-            match (piece, reading_on) {
-                (Poll::Ready(Some((bytes, is_over))), _) => {
-                    if is_over {
-                        meter.finish();
-                    }
-                    let events = meter.events();
-                    Poll::Ready(Rest::Read {
-                        bytes,
-                        events,
-                        is_over,
-                    })
-                }
-                (Poll::Ready(None), _) => Poll::Ready(Rest::Broke),
-                (Poll::Pending, Some(on)) => on.deadline.poll(cx).map(|()| Rest::TooLong),
-                (Poll::Pending, None) => Poll::Ready(Rest::TooLong),
-            }
-        });
-        let read = read.await;
-        body.taken();
-        let now = worker.clock.latest();
-        let verdict = active.tell_at(now, |exchange, env| match read {
-            Rest::Read {
-                bytes,
-                events,
-                is_over,
-            } => exchange.read_on(bytes, events, is_over, env),
-            Rest::Broke => exchange.response_broke(false, false),
-            Rest::TooLong => exchange.stalled(env),
-        });
-        match verdict {
-            Verdict::ReadToEnd { .. } => {}
-            over => return over,
-        }
-    }
-}
-
-/// What came of the rest of a response that nobody waits for.
-enum Rest {
-    Read {
-        bytes: u64,
-        events: Option<u64>,
-        is_over: bool,
-    },
-    Broke,
-    TooLong,
-}
-
-/// Why a response is stopped whose filters hold back more of it than its route permits.
-const HELD_TOO_MUCH: &str = "filter_held_back_too_much";
 /// Why a response is stopped of which an event is longer than a message to its client may be.
 const EVENT_TOO_LONG: &str = "event_too_long";
 
@@ -353,85 +280,6 @@ impl<D: Downstream> Pump<'_, D> {
         Ok(())
     }
 
-    /// The same for a piece that is filtered on its way.
-    #[cold]
-    fn forward_filtered(
-        &mut self,
-        data: &[u8],
-        is_over: bool,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Halt> {
-        let (meter, pipe) = (&mut self.active.meter, &mut self.relay.pipe);
-        let mut sifted = Vec::new();
-        let passes = !pipe.meters_what_comes() || meter.pass(data, is_over);
-        if !passes {
-            meter.sift(data, is_over, &mut sifted);
-        }
-        // Of a document nothing is made before its end.
-        let is_document = passes && is_over && self.is_head_held;
-        if is_document && pipe.kept() + data.len() > STINT_BYTES {
-            self.last = Some(Bytes::copy_from_slice(data));
-            return Ok(());
-        }
-        let metered = |piece: &[u8], is_over| observe(meter, piece, is_over);
-        let passed = match passes {
-            true => pipe.pass_piece(data, is_over, &mut self.kept, metered),
-            false => pipe.pass(sifted, is_over, &mut self.kept, metered),
-        };
-        self.send_filtered(passed, is_over, cx)
-    }
-
-    /// Has a long document made beside the worker, and sends it. That is done to its end, whatever its client does, for its usage.
-    async fn make_beside(&mut self, last: Bytes) -> Result<(), Halt> {
-        let mut pipe = std::mem::take(&mut self.relay.pipe);
-        let mut meter = std::mem::take(&mut self.active.meter);
-        let done = self.worker.beside.run(move || {
-            let mut made = Vec::new();
-            let metered = |piece: &[u8], is_over| observe(&mut meter, piece, is_over);
-            let passed = pipe.pass_piece(&last, true, &mut made, metered);
-            (pipe, meter, made, passed)
-        });
-        let Some((pipe, meter, made, passed)) = done.await else {
-            return Err(Halt::Stopped(Stop::Malformed));
-        };
-        (self.relay.pipe, self.active.meter, self.kept) = (pipe, meter, made);
-        let mut passed = Some(passed);
-        poll_fn(|cx| match passed.take() {
-            Some(passed) => Poll::Ready(self.send_filtered(passed, true, cx)),
-            None => Poll::Pending,
-        })
-        .await
-    }
-
-    /// Sends what filters made of a piece, as far as they let it pass.
-    #[cold]
-    fn send_filtered(
-        &mut self,
-        mut passed: Result<(), Stop>,
-        is_over: bool,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Halt> {
-        let pipe = &self.relay.pipe;
-        if pipe.held() > self.relay.hold_back_bytes {
-            passed = passed.and(Err(Stop::Refused(HELD_TOO_MUCH)));
-        }
-        let bound = self.active.view().snapshot().bounds.bodies_bytes;
-        if !self.room.keep(pipe.kept(), bound) {
-            passed = passed.and(Err(Stop::NoRoom));
-        }
-        let made = self.kept.iter().map(Bytes::len).sum();
-        if made > STINT_BYTES && !self.room.make(made) {
-            passed = passed.and(Err(Stop::Untaken));
-        }
-        match passed {
-            Ok(()) => self.send_kept(is_over, cx)?,
-            // Nothing of it has left, and the client may be told instead.
-            Err(_) if self.is_held() => self.kept.clear(),
-            Err(_) => self.send_kept(false, cx)?,
-        }
-        passed.map_err(Halt::Stopped)
-    }
-
     /// Ready when the client's side has taken everything. A slow client is waited for, a stuck one
     /// is not.
     fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Halt>> {
@@ -468,165 +316,6 @@ impl<D: Downstream> Pump<'_, D> {
             Poll::Ready(())
         })
         .await;
-    }
-}
-
-pub(super) fn begin<D: Downstream>(
-    active: &ActiveExchange,
-    response: &Response,
-    relay: &Relay,
-    client: &mut D,
-) {
-    let Some(head) = &response.head else { return };
-    let extent = match response.body.length(head) {
-        Some(length) if !relay.withholds() && relay.pipe.is_empty() => BodyLength::Length(length),
-        Some(_) | None => BodyLength::Open,
-    };
-    let shape = relay.pipe.shape();
-    let record = active.exchange.record();
-    let rule = record
-        .route
-        .and_then(|id| active.view().snapshot().route(id));
-    let returned = rule.map_or(&[][..], |rule| &rule.return_headers);
-    if head.status != 101 || !client.switch() {
-        client.begin(head.status, extent);
-    }
-    let mut is_dated = false;
-    if record.operation == Some(Operation::Http) {
-        is_dated = begin_plain(active, head, client);
-    } else {
-        for field in head.fields.iter() {
-            if shape.is_some_and(|shape| shape.replaces(field.name)) {
-                continue;
-            }
-            if credential::returns(&field, &head.fields, returned)
-                && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true))
-            {
-                client.field(field.name, field.value);
-            }
-        }
-    }
-    if !is_dated {
-        client.date();
-    }
-    if let Some(shape) = shape {
-        client.field(b"content-type", shape.content_type.as_bytes());
-        for (name, value) in &shape.headers {
-            client.field(name.as_bytes(), value);
-        }
-    }
-    if relay.is_stream {
-        if head.fields.count(Known::CacheControl) == 0 {
-            client.field(b"cache-control", b"no-cache");
-        }
-        client.field(b"x-accel-buffering", b"no");
-    }
-    client.field(b"x-request-id", record.id.as_bytes());
-    let is_messages = record.operation == Some(Operation::Messages);
-    if is_messages && head.fields.by_name(b"request-id").next().is_none() {
-        // Where Anthropic's SDKs look for it.
-        client.field(b"request-id", record.id.as_bytes());
-    }
-    if let Some(theirs) = &record.upstream_id {
-        let name = policy::request_id::UPSTREAM_HEADER;
-        client.field(name.as_bytes(), theirs.as_bytes());
-    }
-    active.rate_limits().write(client);
-    active.cors().write(client);
-    client.begun();
-}
-
-/// The fields of an answer of plain HTTP that go to its client. Whether its date is one of them.
-#[cold]
-#[inline(never)]
-fn begin_plain<D: Downstream>(
-    active: &ActiveExchange,
-    head: &ResponseHead,
-    client: &mut D,
-) -> bool {
-    let login = active.view().snapshot().login.as_ref();
-    let cookies = login.map(|site| site.login.cookies());
-    let has_cors = active.exchange.page().is_some();
-    let route = active.exchange.record().route;
-    let route = route.and_then(|id| active.view().snapshot().route(id));
-    let actions = route.and_then(|route| route.actions.as_ref());
-    let edits = actions.map(|of| &of.response);
-    let mut is_dated = false;
-    for field in head.fields.iter() {
-        if edits.is_none_or(|edits| edits.keeps(field.name))
-            && fields::returns(&field, &head.fields, cookies, has_cors)
-            && !(field.known == Known::Date && std::mem::replace(&mut is_dated, true))
-        {
-            client.field(field.name, field.value);
-        }
-    }
-    if let Some(edits) = edits {
-        edits.put(|name, value| client.field(name, value));
-    }
-    let cors = actions.and_then(|of| of.cors.as_ref());
-    if let Some((cors, page)) = cors.zip(active.exchange.page()) {
-        cors.answer(page, |name, value| client.field(name, value));
-    }
-    is_dated
-}
-
-/// Has a meter read a piece that was made.
-fn observe(meter: &mut Meter, piece: &[u8], is_over: bool) {
-    meter.observe(piece);
-    if is_over {
-        meter.finish();
-    }
-}
-
-/// Bytes of one response that filters keep, counted beside what the worker keeps of requests, and a long piece that they made, until
-/// its client has taken it.
-struct Room<'w> {
-    worker: &'w Worker,
-    kept: usize,
-    made: usize,
-}
-
-impl<'w> Room<'w> {
-    const fn of(worker: &'w Worker) -> Self {
-        Self {
-            worker,
-            kept: 0,
-            made: 0,
-        }
-    }
-
-    /// So many are kept now; false where there is no room for them.
-    fn keep(&mut self, bytes: usize, bound: usize) -> bool {
-        if bytes <= self.kept {
-            self.worker.drop_body(self.kept - bytes);
-        } else if !self.worker.keep_body(bytes - self.kept, bound) {
-            return false;
-        }
-        self.kept = bytes;
-        true
-    }
-
-    /// So many more were made; false where there is no room for them.
-    fn make(&mut self, bytes: usize) -> bool {
-        let has_room = self.worker.keep_made(bytes);
-        if has_room {
-            self.made += bytes;
-        }
-        has_room
-    }
-
-    /// The client has taken what was made.
-    fn taken(&mut self) {
-        if self.made > 0 {
-            self.worker.drop_made(std::mem::take(&mut self.made));
-        }
-    }
-}
-
-impl Drop for Room<'_> {
-    fn drop(&mut self) {
-        self.worker.drop_body(self.kept);
-        self.taken();
     }
 }
 

@@ -5,6 +5,7 @@
 mod beside;
 mod credentials;
 mod filters;
+mod guarded;
 mod socket;
 mod who;
 

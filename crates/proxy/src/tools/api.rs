@@ -24,7 +24,7 @@ use super::forward::Asked;
 use super::join::while_there;
 use super::read::whole;
 use super::requests::{not_found, unlisted};
-use super::{Arrived, answer, asker, invalid};
+use super::{answer, asker};
 use crate::client::Downstream;
 
 /// What it answers to whoever begins: that it has tools, and keeps no session.
@@ -95,14 +95,11 @@ impl Said for ToApi<'_> {
 /// A use of one of its tools, by its own name.
 pub(super) async fn used<D: Downstream>(
     call: &mut Call,
-    arrived: &Arrived<'_>,
     (server, described): (&Server, &dyn Described),
     own: &str,
-    asked: &Asked<'_>,
+    (asked, arguments): (&Asked<'_>, Option<&[u8]>),
     client: &mut D,
 ) -> Result<(), Stop> {
-    let arguments = bridge::arguments_once(&arrived.text, asked.message.params.as_ref());
-    let arguments = arguments.map_err(|fault| call.refuse(invalid(fault)))?;
     let meant = match asked.target.kind {
         Kind::Tools => described.call(own, arguments),
         Kind::Prompts | Kind::Resources | Kind::Templates => Err(NoCall::NoTool),

@@ -96,6 +96,9 @@ impl Failed {
             Self::Upstream(failure) => Refusal::Upstream(*failure),
             Self::Credential => Refusal::UpstreamCredential,
             Self::SessionGone => Refusal::McpSessionNotFound,
+            Self::Unusable(long @ Unusable::LongState) => Refusal::McpNotBridged {
+                says: long.to_string().into(),
+            },
             Self::Unusable(_) | Self::TooLong | Self::IdTooLong => Refusal::UpstreamFormat,
             Self::NoRoom => Refusal::Overloaded,
             Self::NotBridged(says) => Refusal::McpNotBridged { says: says.clone() },

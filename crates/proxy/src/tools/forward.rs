@@ -67,9 +67,9 @@ pub(super) async fn forward<D: Downstream>(
         return Err(call.refuse(not_found(target)));
     };
     // Which of two the server takes nobody knows.
-    let arguments = bridge::arguments_once(&arrived.text, asked.message.params.as_ref());
-    let arguments = arguments.map_err(|fault| call.refuse(invalid(fault)))?;
-    let arguments = Arguments::new(arguments.unwrap_or(b"{}"));
+    let written = bridge::arguments(&arrived.text, asked.message.params.as_ref());
+    let written = written.map_err(|fault| call.refuse(invalid(fault)))?;
+    let arguments = Arguments::new(written.unwrap_or(b"{}"));
     let has_arguments = matches!(asked.method, "tools/call" | "prompts/get");
     let does = if has_arguments {
         Does::Uses(&arguments)
@@ -102,7 +102,7 @@ pub(super) async fn forward<D: Downstream>(
     }
     if let Some(described) = server.described.as_deref() {
         let of = (*server, described);
-        return api::used(call, arrived, of, own, asked, client).await;
+        return api::used(call, of, own, (asked, written), client).await;
     }
     if !call.facts.is_modern && open.version.is_modern() && is_held(asked.method) {
         return hold(call, arrived, session, asked, &meant, client).await;
@@ -121,7 +121,7 @@ pub(super) async fn forward<D: Downstream>(
         call,
         arrived,
         (session, open),
-        asked,
+        (asked.method, written),
         (&view, rule, &meant),
         client,
     )
@@ -322,11 +322,11 @@ async fn headers_for<D: Downstream>(
     call: &mut Call,
     arrived: &Arrived<'_>,
     (session, open): (&Session, &OpenServer),
-    asked: &Asked<'_>,
+    (method, arguments): (&str, Option<&[u8]>),
     (view, rule, meant): (&WorkerSnapshot, &McpRoute, &Meant<'_>),
     client: &mut D,
 ) -> Result<Vec<(String, String)>, Stop> {
-    if asked.method != "tools/call" || !call.facts.is_modern && !open.version.is_modern() {
+    if method != "tools/call" || !call.facts.is_modern && !open.version.is_modern() {
         return Ok(Vec::new());
     }
     let sent = if call.facts.is_modern {
@@ -343,7 +343,7 @@ async fn headers_for<D: Downstream>(
     let sources = listed.iter().map(lists::Listed::source);
     let mut tools = sources.filter_map(|of| of.catalog?.find(&meant.own));
     let tool = tools.next().map(mcp::catalog::Item::raw);
-    let arguments = bridge::arguments(&arrived.text, asked.message.params.as_ref());
+    let arguments = arguments.unwrap_or(b"{}");
     if !call.facts.is_modern {
         return Ok(tool.map_or_else(Vec::new, |tool| header::params(tool, arguments)));
     }

@@ -63,9 +63,17 @@ pub(super) async fn answers<D: Downstream>(
     let caller = call.record().map(|record| principal(record, &view));
     let caller = caller.map(|who| (who.workload, who.by, who.key, who.user));
     let (mut asked, mut out): (Vec<Asked<'_>>, _) = (Vec::new(), Vec::new());
+    // What the server wants to hear again is kept as long as the first question, which is as long as all of them.
+    let mut state = needs.state.as_ref().map_or(0, Vec::len);
     for need in &needs.requests {
-        let Some(question) = config.waiting.ask(mark, caller) else {
-            return Err(refused(call, of, Refusal::Overloaded, client).await?);
+        let bytes = need.bytes() + std::mem::take(&mut state);
+        let question = match config.waiting.ask(mark, caller, bytes) {
+            Ok(question) => question,
+            Err(full) => {
+                let says = full.to_string().into();
+                let refusal = Refusal::McpNoRoom { says };
+                return Err(refused(call, of, refusal, client).await?);
+            }
         };
         let number = question.number.to_string();
         let id = shown_id(name, number.as_bytes()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What a client without a session listens to (`subscriptions/listen`): changes of lists and of resources, of all servers on one stream.
 //!
 //! Servers without sessions are asked the same; of those with sessions the standing stream is heard, and resources are subscribed in the
-//! session that the gate keeps.
+//! session that the gate keeps, or in one of the stream's own where another stream of its caller hears that.
 //! Invariant: nothing is told that was not asked for and acknowledged, of nothing that a filter or a rule hides.
 //! Not here: lanes of servers (`standing`), what is asked for (`mcp::listen`).
 
@@ -28,6 +28,7 @@ use super::call::{Call, OUT_OF_ORDER, Stop};
 use super::filters::{Does, may_hear, may_see};
 use super::join::while_there;
 use super::modern::{bad_params, opened};
+use super::open::Heard;
 use super::read::request;
 use super::requests::{rule_of, sought};
 use super::standing::{Event, Lanes, Said, Wanted};
@@ -53,7 +54,7 @@ pub(super) async fn serve<D: Downstream>(
         Err(fault) => return Err(call.refuse(bad_params(&fault))),
     };
     counted(call, arrived, client).await?;
-    let session = opened(call, None, client).await?;
+    let mut session = opened(call, None, client).await?;
     let abilities = session.servers.iter().map(|open| open.abilities);
     let abilities = abilities.fold(Abilities::default(), Abilities::and);
     let tells = Filter::of_lists(abilities);
@@ -71,13 +72,40 @@ pub(super) async fn serve<D: Downstream>(
             resources.push((resource, shown.clone()));
         }
     }
+    let own_of = |open: &OpenServer| {
+        let own = resources
+            .iter()
+            .filter(|((server, _), _)| *server == open.name);
+        own.map(|((_, own), _)| own.clone()).collect()
+    };
+    let is_wanted = |open: &OpenServer| {
+        let has_stream = !open.version.is_modern();
+        has_stream && !filter.within(open.abilities, own_of(open)).is_empty()
+    };
+    let heard = open::heard(call, &view, &mut session, is_wanted, client).await?;
+    let of = (filter, resources);
+    let done = hear(call, arrived, (id, rule), of, (&session, &heard), client).await;
+    heard.end(call);
+    done
+}
+
+/// Hears what is open, to the end of the stream.
+async fn hear<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    (id, rule): (&[u8], &McpRoute),
+    (filter, resources): (Filter, Vec<(Resource, String)>),
+    (session, heard): (&Session, &Heard<'_>),
+    client: &mut D,
+) -> Result<(), Stop> {
+    let view = Rc::clone(&call.view);
     let Some((config, _)) = Call::config(&view) else {
         return Err(call.refuse(OUT_OF_ORDER));
     };
     let (worker, call_id) = (call.worker.clone(), call.id.clone());
     let asker = asker(&worker, &view, &call_id);
     let servers: Vec<&Server> = config.servers_of(rule).collect();
-    subscribe(asker, &session, &servers, &resources, client).await?;
+    subscribe(asker, session, &servers, &resources, client).await?;
     let of_server = |open: &OpenServer| {
         let own = resources
             .iter()
@@ -99,8 +127,8 @@ pub(super) async fn serve<D: Downstream>(
         })
     };
     let place = Place::new(Of::Session);
-    let mut lanes = Lanes::new(asker, &session, &servers, &place, &wanted);
-    let (ready, early) = first(call, asker, &mut lanes, &session, client).await?;
+    let mut lanes = Lanes::new(asker, session, &servers, &place, &wanted);
+    let (ready, early) = first(call, asker, &mut lanes, session, client).await?;
     // What a server did not agree to nobody is promised.
     let agreed = session
         .servers
@@ -130,16 +158,16 @@ pub(super) async fn serve<D: Downstream>(
     };
     write_event(&acknowledged(&stream.honoured, id), None, &mut stream.out);
     for said in early {
-        stream.hear(call, asker, (&session, said), client).await?;
+        stream.hear(call, asker, (session, said), client).await?;
     }
-    listen(call, asker, (&session, &mut lanes), stream, client).await
+    listen(call, asker, (session, heard, &mut lanes), stream, client).await
 }
 
 /// Tells what is heard, until the client leaves or the gate ends it.
 async fn listen<D: Downstream>(
     call: &mut Call,
     asker: Asker<'_>,
-    (session, lanes): (&Session, &mut Lanes<'_>),
+    (session, heard, lanes): (&Session, &Heard<'_>, &mut Lanes<'_>),
     mut stream: Listening<'_>,
     client: &mut D,
 ) -> Result<(), Stop> {
@@ -187,7 +215,9 @@ async fn listen<D: Downstream>(
                 stream.hear(call, asker, (session, said), client).await?;
                 if is_gone {
                     // Its client listens again, and the session is opened anew.
-                    open::forget(call, asker.view, std::iter::once(&*name));
+                    if !heard.is_own(&name) {
+                        open::forget(call, asker.view, std::iter::once(&*name));
+                    }
                     return answer::sent(call, client, &stream.out, true).await;
                 }
             }

@@ -178,16 +178,12 @@ fn compared(server: &Server, pins: &Pins, seen: &Seen, list: &mut Catalog) {
     for (tool, odd) in list.compare(pins, seen) {
         let (server, tool) = (&*server.name, &*tool);
         if odd.is_unpinned {
-            tracing::warn!(
-                server,
-                tool,
-                "a server of tools has a tool that has no pin: {becomes}"
-            );
+            tracing::warn!(server, tool, "a tool has no pin: {becomes}");
         } else {
             tracing::warn!(
                 server,
                 tool,
-                "a server of tools says something else of a tool than what is pinned: {becomes}"
+                "the description of a tool differs from its pin: {becomes}"
             );
         }
     }

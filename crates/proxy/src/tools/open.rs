@@ -3,6 +3,7 @@
 //! Invariant: what is kept is of one caller on one route at one server; it is opened anew where it is gone, and nobody else has it.
 //! Not here: sessions that clients bring (`session`), what is kept (`policy::mcp`).
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use mcp::handshake::{Answered, answered as read_answer, own_params as handshake_
 use mcp::session::{OpenServer, Session};
 use mcp::version::Version;
 use policy::attempt::Failure;
-use policy::mcp::{Mark, Mcp, McpRoute, Server};
+use policy::mcp::{Hearing, Mark, Mcp, McpRoute, Server};
 use wire::head::Method;
 
 use super::api;
@@ -19,6 +20,7 @@ use super::ask::{Asker, Failed, Request, Says};
 use super::call::{Call, Stop, principal, rule};
 use super::join::{Boxed, all, while_there};
 use super::read::{request, result};
+use super::session::give_back;
 use crate::client::Downstream;
 use crate::tool_memory::{Speaks, Tools};
 use crate::worker_snapshot::WorkerSnapshot;
@@ -82,6 +84,83 @@ pub(super) fn as_session(opened: Vec<Open<'_>>) -> (Session, Option<Failed>) {
         }
     }
     (session, failed)
+}
+
+/// What one stream hears of servers with sessions.
+#[derive(Default)]
+pub(super) struct Heard<'v> {
+    /// In sessions that the gate keeps.
+    kept: Vec<Hearing<'v>>,
+    /// In sessions of the stream's own, which end with it.
+    pub(super) own: Vec<OpenServer>,
+}
+
+impl Heard<'_> {
+    /// The stream is over.
+    pub(super) fn end(self, call: &Call) {
+        if !self.own.is_empty() {
+            give_back(call, self.own);
+        }
+    }
+
+    pub(super) fn is_own(&self, server: &str) -> bool {
+        self.own.iter().any(|open| *open.name == *server)
+    }
+}
+
+/// Has a stream hear servers with sessions: each in the session that is kept or, where another stream of this caller hears that, in one
+/// of its own. A server that begins none is left out of what is open.
+pub(super) async fn heard<'v, D: Downstream>(
+    call: &Call,
+    view: &'v WorkerSnapshot,
+    session: &mut Session,
+    is_wanted: impl Fn(&OpenServer) -> bool,
+    client: &mut D,
+) -> Result<Heard<'v>, Stop> {
+    let mut heard = Heard::default();
+    let Some((config, _)) = Call::config(view) else {
+        return Ok(heard);
+    };
+    let mut further: Vec<&Server> = Vec::new();
+    for open in session.servers.iter().filter(|open| is_wanted(open)) {
+        // Without a session there is nothing that two streams could share.
+        let mark = mark(call, view, &open.name).filter(|_| open.id.is_some());
+        let Some(mark) = mark else { continue };
+        match config.kept.hear(mark) {
+            Some(hearing) => heard.kept.push(hearing),
+            None => further.extend(config.servers.iter().find(|of| *of.name == *open.name)),
+        }
+    }
+    if further.is_empty() {
+        return Ok(heard);
+    }
+    let (worker, call_id) = (call.worker.clone(), call.id.clone());
+    let caller = caller(call, view);
+    let asker = Asker {
+        caller: caller.as_deref(),
+        ..super::asker(&worker, view, &call_id)
+    };
+    let own = RefCell::new(Vec::new());
+    let waits = further.iter().map(|server| {
+        let (own, server) = (&own, *server);
+        let wait: Boxed<'_, ()> = Box::pin(async move {
+            match begun(asker, config, server).await {
+                Ok((open, _)) => own.borrow_mut().push(open),
+                Err(failed) => super::silent(asker, config, server, &failed),
+            }
+        });
+        wait
+    });
+    let waited = while_there(all(waits.collect()), &worker, client).await;
+    heard.own = own.take();
+    if let Err(gone) = waited {
+        heard.end(call);
+        return Err(gone);
+    }
+    let is_further = |open: &OpenServer| further.iter().any(|of| *of.name == *open.name);
+    session.servers.retain(|open| !is_further(open));
+    session.servers.extend(heard.own.iter().cloned());
+    Ok(heard)
 }
 
 /// Whose it is what a caller has open at a server.

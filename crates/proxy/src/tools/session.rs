@@ -137,7 +137,7 @@ fn open_server(server: &Server, answered: &Answered, id: Option<&str>) -> OpenSe
 }
 
 /// Ends at their servers sessions that no client has. Nobody waits for that.
-fn give_back(call: &Call, open: Vec<OpenServer>) {
+pub(super) fn give_back(call: &Call, open: Vec<OpenServer>) {
     let (worker, view, id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
     let within = within(call);
     tokio::task::spawn_local(async move {
@@ -278,12 +278,17 @@ async fn heard<D: Downstream>(
             Says::Response { id, .. } => std::str::from_utf8(id).ok()?.parse().ok(),
             Says::Request { .. } | Says::Notification { .. } => None,
         });
-    let is_waited_for = Call::config(&view)
-        .zip(number)
-        .is_some_and(|((config, _), number)| {
-            let mark = mcp::session::mark_of_session(session_id(arrived.head));
-            config.waiting.answer(number, mark, answer.to_vec())
-        });
+    let is_waited_for =
+        Call::config(&view)
+            .zip(number)
+            .map_or(Ok(false), |((config, _), number)| {
+                let mark = mcp::session::mark_of_session(session_id(arrived.head));
+                config.waiting.answer(number, mark, answer.to_vec())
+            });
+    let is_waited_for = is_waited_for.map_err(|full| {
+        let says = full.to_string().into();
+        call.refuse(Refusal::McpNoRoom { says })
+    })?;
     if !is_waited_for {
         return Err(call.refuse(Refusal::McpMessage {
             says: "no call of this session waits for it at this gateway".into(),

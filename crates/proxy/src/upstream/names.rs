@@ -213,7 +213,7 @@ impl State {
         if let Some(known) = self.known.borrow_mut().as_mut().filter(young) {
             known.fresh_until = Some(now + FRESH_FOR);
             if !was_failing {
-                tracing::warn!(host, %error, "cannot look up an upstream's name; its last addresses are used on");
+                tracing::warn!(host, %error, "cannot look up an upstream's name; its last known addresses stay in use");
             }
         }
         *self.failed.borrow_mut() = Some(error);

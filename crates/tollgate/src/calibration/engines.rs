@@ -323,7 +323,9 @@ impl Engine {
                     None => minter.mint(None).await,
                 };
                 match made.as_deref() {
-                    None => return Err(NoWay::Now("its credential cannot be had".to_owned())),
+                    None => {
+                        return Err(NoWay::Now("the gate cannot get its credential".to_owned()));
+                    }
                     Some(Credential::Signer(_)) => {
                         return Err(NoWay::Never("its requests are signed"));
                     }

@@ -333,7 +333,7 @@ fn an_engine_that_changes_is_asked_again_when_its_calls_differ() {
     assert_eq!(counting.alarm(), 1.0);
     counting.ask("later", "", 4);
     let log = counting.gate.log();
-    let told = "has changed: its template, its tokenizer or its settings are others now";
+    let told = "has changed: its template, its tokenizer or its settings were changed";
     assert!(log.contains(told), "{log}");
     let doubts = counting.doubts();
     for (id, doubt) in doubts {

@@ -111,6 +111,7 @@ fn server() -> ApiServer {
     let others = [
         "/apis/gateway.envoyproxy.io/v1alpha1/backends",
         "/api/v1/secrets",
+        "/api/v1/events",
         "/apis/coordination.k8s.io/v1/leases",
     ];
     let all = gateways.iter().chain(&ai).map(String::as_str);
@@ -196,6 +197,14 @@ fn a_gate_follows_the_objects_of_a_cluster_and_says_what_it_found() {
     eventually("it is said why", || {
         let two = server.get(routes, "default", "two").expect("it is there");
         accepted(&two) == ("False".to_owned(), "BackendNotFound".to_owned())
+    });
+    let told = || {
+        let all = server.all("/api/v1/events");
+        let of = |event: &Value| format!("{} {}", event["involvedObject"]["name"], event["reason"]);
+        all.iter().map(of).collect::<Vec<_>>()
+    };
+    eventually("an event tells it", || {
+        told() == [r#""two" "BackendNotFound""#]
     });
     apply(&server, rest);
     eventually("it is open", || call(&gate, "two") == 200);

@@ -9,6 +9,7 @@ mod bridge;
 mod budgets;
 mod commands;
 mod filters;
+mod manifests;
 mod modern;
 mod openapi;
 mod streams;

@@ -1,6 +1,7 @@
 //! Models that a call names besides its own, and that its provider asks, too: those of tools that are models (Anthropic's advisor,
 //! OpenAI's `image_generation`, OpenRouter's tools and plugins), those to turn to next (OpenRouter's `models`, LiteLLM's `fallbacks`,
-//! Vercel's `providerOptions.gateway.models`), those of a compound (Groq) or of a guard (Together), and the one that Vertex AI routes to.
+//! Vercel's `providerOptions.gateway.models`), those of a compound (Groq) or of a guard (Together), and the one that Vertex AI routes to. Items of
+//! a response that goes on (`input` of Responses) may hold tools, too.
 //!
 //! Invariant: a name is compared as it reads, however it is escaped and in whatever letters it is written. What stands in a schema, an
 //! example or a header is the caller's own text, and names nothing.
@@ -38,6 +39,8 @@ pub(super) const MEMBERS: &[&str] = &[
     "provider_options",
 ];
 const OF_GOOGLE: &[&str] = &["generationConfig", "generation_config"];
+/// And of Responses the items: most have no tools, and nobody watches for them.
+const OF_RESPONSES: &[&str] = &["input"];
 
 /// Names under which a text, or a list of texts, names models.
 const NAMES: &[&str] = &[
@@ -108,7 +111,7 @@ pub(super) fn named(body: &[u8]) -> Vec<Besides> {
                 document.next();
                 document.at += 1;
                 let value = document.value();
-                let mut members = MEMBERS.iter().chain(OF_GOOGLE);
+                let mut members = MEMBERS.iter().chain(OF_GOOGLE).chain(OF_RESPONSES);
                 let watched = members.find(|known| is_spelling(name.as_bytes(), known.as_bytes()));
                 if let Some(member) = watched {
                     look(member, value, &mut found);

@@ -53,7 +53,7 @@ impl CallHead {
         let is_open = minds.stored && self.keeps.is_none() && !self.is_form;
         let inside = Inside {
             stored: is_open.then(|| Stored::of(operation)).flatten(),
-            models: minds.models && self.may_name_more,
+            models: minds.models && self.may_name_more(operation),
         };
         (inside.stored.is_some() || inside.models).then_some(inside)
     }
@@ -64,11 +64,11 @@ impl CallHead {
         self.besides = found.besides;
     }
 
-    /// Whether it has members in which it may name models besides its own ([`Minds::models`]).
+    /// Whether it has members in which a call of this operation may name models besides its own ([`Minds::models`]).
     #[inline]
     #[must_use]
-    pub fn may_name_more(&self) -> bool {
-        self.may_name_more
+    pub fn may_name_more(&self, operation: Operation) -> bool {
+        self.may_name_more || matches!(operation, Operation::Responses)
     }
 }
 

@@ -1,19 +1,19 @@
 //! The MCP part of agentgateway's configuration (<https://agentgateway.dev/docs/standalone/latest/mcp/>): the `mcp` section, and `mcp` backends of
 //! routes, as servers of tools of this gate.
 //!
-//! Invariant: whoever could not use a tool there cannot use it here: rules that say more than names leave nothing open.
-//! Not here: the `llm` section (`super`), what a server is (`lower::mcp`).
+//! Not here: the `llm` section (`super`), who may use what (`rules`, `doors`), keys (`keys`), what a server is (`lower::mcp`).
 
 use std::fmt::Write as _;
 
 use super::super::comment;
+use super::super::credential::{Credential, Variables, free, variable_of};
 use super::super::deployment::target;
-use super::super::read::{Given, Section, given, scalar};
-use super::{Plan, said, word};
-use crate::decode::{Findings, Place, Written};
-use crate::node::{Node, Value};
+use super::super::read::{Section, given, scalar};
+use super::keys::{self, variable};
+use super::rules::{Rules, text_of};
+use super::{Plan, word};
+use crate::decode::{Findings, Written};
 use crate::scalar::DescriptionAt;
-use crate::vars::is_name;
 
 /// Servers of tools, and who may use what of them.
 #[derive(Default)]
@@ -23,29 +23,29 @@ pub(super) struct Tools {
     limits: Vec<String>,
     /// They are named as the other gateway names them where there is one.
     prefix: Option<&'static str>,
+    /// Variables of commands, each with its value there: held to be compared, and never written.
+    environment: Vec<(String, String)>,
 }
 
 struct Server {
     name: String,
-    /// Members, each a line.
+    /// Where it is, each member a line.
+    at: Vec<String>,
+    credential: Option<Credential>,
+    /// The credential as it is written.
+    written: Option<String>,
+    /// What of it may be used, each member a line.
     says: Vec<String>,
 }
 
-/// Who may use which tools, as far as rules say no more than their names.
-#[derive(Default)]
-struct Rules {
-    allow: Vec<String>,
-    deny: Vec<String>,
-    /// Some rule is not carried over.
-    is_less: bool,
-    are_any: bool,
-}
-
 /// Settings that are elsewhere, and what is said of them.
-const ELSEWHERE: [(&str, &str); 12] = [
+pub(super) const ELSEWHERE: [(&str, &str); 12] = [
     ("port", "is `listen.data` here"),
-    ("cors", "is `web` here"),
-    ("jwtAuth", "is `identity` here: docs/identity.md#tokens"),
+    ("cors", "is `cors` here: `origins` that may call"),
+    (
+        "jwtAuth",
+        "is `identity` here: docs/identity.md#signed-tokens-jwt",
+    ),
     (
         "mcpAuthentication",
         "is `identity` and `mcp.oauth` here: docs/mcp.md#tokens",
@@ -93,14 +93,14 @@ impl Tools {
         }
         let targets = mcp.list("targets");
         let rules = Rules::of(policies, plan, findings);
-        let credential = credential(policies, plan, findings);
-        self.limits(policies, plan, findings);
+        let credential = keys::of_policies(policies, "MCP_SERVER_KEY", plan, findings);
+        self.limits(policies, findings);
         let known = ["mcpAuthorization", "backendAuth", "localRateLimit"];
         plan.others_of(policies, &known, &ELSEWHERE);
         for (nth, node) in targets.iter().enumerate() {
             let path = format!("{}.targets[{nth}]", mcp.place.path);
             if let Some(target) = Section::open(node, &path, findings) {
-                self.target(&target, (&rules, credential.as_deref()), (plan, findings));
+                self.target(&target, (&rules, credential.as_ref()), (plan, findings));
             }
         }
     }
@@ -108,7 +108,7 @@ impl Tools {
     fn target(
         &mut self,
         target: &Section<'_>,
-        (rules, usual): (&Rules, Option<&str>),
+        (rules, usual): (&Rules, Option<&Credential>),
         (plan, findings): (&mut Plan, &mut Findings),
     ) {
         let forms = ["stdio", "mcp", "sse", "openapi"];
@@ -122,7 +122,7 @@ impl Tools {
         };
         let section = target.section(form, findings);
         let address = match form {
-            "stdio" => stdio(&section, plan, findings),
+            "stdio" => self.stdio(&section, plan, findings),
             "mcp" => address(&section, plan, findings),
             "openapi" => openapi(&section, plan, findings),
             _ => {
@@ -132,8 +132,8 @@ impl Tools {
                 return findings.warn(&section.place, says, hint);
             }
         };
-        let mut says = match address {
-            Ok(says) => says,
+        let at = match address {
+            Ok(at) => at,
             Err(says) => {
                 return findings.warn(&section.place, format!("is left out: {says}"), "");
             }
@@ -141,10 +141,15 @@ impl Tools {
         let policies = target.section("policies", findings);
         let own = Rules::of(&policies, plan, findings);
         plan.others_of(&policies, &["mcpAuthorization", "backendAuth"], &ELSEWHERE);
-        if form != "stdio" {
-            let own = credential(&policies, plan, findings);
-            says.extend(own.as_deref().or(usual).map(str::to_owned));
-        }
+        let name = self.name(&said_name);
+        let credential = match form {
+            "stdio" => None,
+            _ => {
+                let suggested = format!("{}_KEY", variable_of(&name));
+                keys::of_policies(&policies, &suggested, plan, findings).or_else(|| usual.cloned())
+            }
+        };
+        let mut says = Vec::new();
         if rules.are_any && own.are_any {
             // Both hold there, and one of them alone would leave more open.
             says.extend(Rules::closed(form == "openapi"));
@@ -154,11 +159,89 @@ impl Tools {
             let rules = if own.are_any { &own } else { rules };
             says.extend(rules.says(form == "openapi"));
         }
-        let name = self.name(&said_name);
         if name != said_name {
             plan.comment(&target.place_of("name"), &format!("is {name} here"));
         }
-        self.servers.push(Server { name, says });
+        self.servers.push(Server {
+            name,
+            at,
+            credential,
+            written: None,
+            says,
+        });
+    }
+
+    /// The variables of commands.
+    pub(super) fn variables(&self) -> impl Iterator<Item = String> {
+        self.environment.iter().map(|(name, _)| name.clone())
+    }
+
+    /// Writes the credentials: a secret has a variable to itself.
+    pub(super) fn keys(&mut self, keys: &mut Variables, findings: &mut Findings) {
+        for server in &mut self.servers {
+            let credential = server.credential.as_ref();
+            server.written = credential.map(|credential| keys.written(credential, findings));
+        }
+    }
+
+    /// A command.
+    fn stdio(
+        &mut self,
+        section: &Section<'_>,
+        plan: &mut Plan,
+        findings: &mut Findings,
+    ) -> Result<Vec<String>, String> {
+        plan.others_of(section, &["cmd", "args", "env"], &ELSEWHERE);
+        let command = word(section, "cmd", findings).ok_or("it says no `cmd`")?;
+        let mut says = vec![format!("command: {}", scalar(&command))];
+        let args: Vec<String> = section
+            .list("args")
+            .iter()
+            .filter_map(given)
+            .map(|of| scalar(&of.composed()))
+            .collect();
+        if !args.is_empty() {
+            says.push(format!("args: [{}]", args.join(", ")));
+        }
+        let env = section.section("env", findings);
+        let mut variables = Vec::new();
+        for entry in env.entries() {
+            // Each may be a secret: its value is looked up where the gate runs.
+            let value = text_of(&entry.node).unwrap_or_default();
+            let name = match variable(&value) {
+                Some(name) => name.to_owned(),
+                None => {
+                    let name = self.variable_for(&entry.key, value);
+                    let says = match name == entry.key {
+                        true => {
+                            "its value is not taken over: set it where the gate runs".to_owned()
+                        }
+                        false => format!(
+                            "its value is not taken over, and another command has another {}: set {name} where the gate runs",
+                            entry.key
+                        ),
+                    };
+                    findings.warn(&env.place_of(&entry.key), says, "");
+                    name
+                }
+            };
+            variables.push(format!("{}: \"${{{name}}}\"", scalar(&entry.key)));
+        }
+        if !variables.is_empty() {
+            says.push(format!("environment: {{ {} }}", variables.join(", ")));
+        }
+        Ok(says)
+    }
+
+    /// The variable for a value of a command's: one that another command has under the same name is not sent to this one.
+    fn variable_for(&mut self, key: &str, value: String) -> String {
+        let is_others = |name: &str| {
+            let mut known = self.environment.iter();
+            known.any(|(known, its)| known == name && *its != value)
+        };
+        let name = free(key, "_", is_others);
+        self.environment.push((name.clone(), value));
+        name
     }
 
     /// A name that a server may have here, which no other has.
@@ -186,7 +269,7 @@ impl Tools {
     }
 
     /// Limits of requests that are counted in the gateway itself.
-    fn limits(&mut self, policies: &Section<'_>, plan: &mut Plan, findings: &mut Findings) {
+    fn limits(&mut self, policies: &Section<'_>, findings: &mut Findings) {
         for (nth, node) in policies.list("localRateLimit").iter().enumerate() {
             let path = format!("{}.localRateLimit[{nth}]", policies.place.path);
             let Some(limit) = Section::open(node, &path, findings) else {
@@ -194,18 +277,37 @@ impl Tools {
             };
             let of = word(&limit, "type", findings);
             let number = |name: &str, findings: &mut Findings| limit.count(name, findings);
-            let rate = number("tokensPerFill", findings).unwrap_or(1);
-            let burst = number("maxTokens", findings);
-            let per = word(&limit, "fillInterval", findings);
-            match (of.as_deref().unwrap_or("requests"), per) {
-                ("requests", Some(per)) => {
+            // Its form of today, and the older one of a bucket.
+            let rate = number("limit", findings).or_else(|| number("tokensPerFill", findings));
+            let burst = number("burst", findings).or_else(|| number("maxTokens", findings));
+            let unit = word(&limit, "unit", findings).map(|unit| unit.to_ascii_lowercase());
+            let per = match unit.as_deref() {
+                Some("second" | "seconds") => Some("1s".to_owned()),
+                Some("minute" | "minutes") => Some("1m".to_owned()),
+                Some("hour" | "hours") => Some("1h".to_owned()),
+                Some("day" | "days") => Some("24h".to_owned()),
+                _ => word(&limit, "fillInterval", findings),
+            };
+            let is_bucket = limit.get("fillInterval").is_some();
+            let rate = rate.or(is_bucket.then_some(1));
+            match (of.as_deref().unwrap_or("requests"), rate, per) {
+                ("requests", Some(rate), Some(per)) => {
                     let burst = burst.map_or_else(String::new, |burst| format!(", burst: {burst}"));
                     let limit = format!("{{ requests: {rate}, per: {}{burst} }}", scalar(&per));
                     if !self.limits.contains(&limit) {
                         self.limits.push(limit);
                     }
                 }
-                _ => plan.comment(&limit.place, "limits of tools count requests alone"),
+                ("requests", ..) => {
+                    let says = "is a limit in a form that is not read, and is left out";
+                    let hint =
+                        "write it under `limits` of the route, such as { requests: 50, per: 1s }";
+                    findings.warn(&limit.place, says, hint);
+                }
+                _ => {
+                    let says = "is left out: limits of tools count requests alone";
+                    findings.warn(&limit.place, says, "");
+                }
             }
         }
     }
@@ -235,7 +337,9 @@ impl Tools {
         text.push_str("  servers:\n");
         for server in &self.servers {
             let _ = writeln!(text, "    {}:", server.name);
-            for says in &server.says {
+            let credential = server.written.as_ref();
+            let credential = credential.map(|written| format!("credential: {written}"));
+            for says in server.at.iter().chain(&credential).chain(&server.says) {
                 let _ = writeln!(text, "      {says}");
             }
         }
@@ -244,180 +348,6 @@ impl Tools {
             let _ = writeln!(text, "      limits: [ {} ]", self.limits.join(", "));
         }
     }
-}
-
-impl Rules {
-    /// Those of a policy. Rules there allow what any of them allows, and all that no rule allows is refused.
-    fn of(policies: &Section<'_>, plan: &mut Plan, findings: &mut Findings) -> Self {
-        let mut rules = Self::default();
-        let section = policies.section("mcpAuthorization", findings);
-        for (nth, node) in section.list("rules").iter().enumerate() {
-            let place = Place::new(format!("{}.rules[{nth}]", section.place.path), node.line);
-            let (kind, text) = match &node.value {
-                Value::Map(entries) => match entries.first() {
-                    Some(entry) => (entry.key.as_str(), text_of(&entry.node)),
-                    None => continue,
-                },
-                _ => ("allow", text_of(node)),
-            };
-            rules.are_any = true;
-            let named = text.as_deref().and_then(named);
-            match (kind, named) {
-                ("allow", Some(names)) => rules.allow.extend(names),
-                ("deny", Some(names)) => rules.deny.extend(names),
-                _ => {
-                    rules.is_less = true;
-                    let says = "says more than names of tools: write it as a rule of `authority`, whose `method` is tools/call and whose `path` is the whole name";
-                    plan.comment(&place, says);
-                    let says = "is not taken over, and what it allows is refused until it is";
-                    findings.warn(
-                        &place,
-                        says,
-                        "docs/authority.md says how such a rule is written",
-                    );
-                }
-            }
-        }
-        rules
-    }
-
-    /// What a server says of them.
-    fn says(&self, has_tools_alone: bool) -> Vec<String> {
-        if !self.are_any {
-            return Vec::new();
-        }
-        let list = |names: &[String]| {
-            let names: Vec<String> = names.iter().map(|name| scalar(name)).collect();
-            format!("[{}]", names.join(", "))
-        };
-        let tools = match (self.is_less, self.allow.is_empty(), self.deny.is_empty()) {
-            // A rule that is not carried over may deny or demand something of what others allow.
-            (true, _, _) => return Self::closed(has_tools_alone),
-            // Rules that deny alone leave the rest open.
-            (false, true, _) => return vec![format!("tools: {{ deny: {} }}", list(&self.deny))],
-            (false, false, true) => format!("tools: {{ allow: {} }}", list(&self.allow)),
-            (false, false, false) => format!(
-                "tools: {{ allow: {}, deny: {} }}",
-                list(&self.allow),
-                list(&self.deny)
-            ),
-        };
-        let mut says = Self::closed(has_tools_alone);
-        says[0] = tools;
-        says
-    }
-
-    /// What a server says that shows nothing.
-    fn closed(has_tools_alone: bool) -> Vec<String> {
-        let kinds = ["tools", "prompts", "resources"];
-        let kinds = kinds.into_iter().take(if has_tools_alone { 1 } else { 3 });
-        kinds
-            .map(|kind| format!("{kind}: {{ deny: \"*\" }}"))
-            .collect()
-    }
-}
-
-/// The names of tools that a rule is about, where it is about nothing else.
-fn named(rule: &str) -> Option<Vec<String>> {
-    let mut names = Vec::new();
-    for part in rule.split("||") {
-        let part = part.trim();
-        let rest = part.strip_prefix("mcp.tool.name")?.trim_start();
-        let plain = |quoted: &str| {
-            let quoted = quoted.trim();
-            let quote = quoted.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-            let inner = quoted.strip_prefix(quote)?.strip_suffix(quote)?;
-            let is_fine = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-            (!inner.is_empty() && inner.chars().all(is_fine)).then(|| inner.to_owned())
-        };
-        match (rest.strip_prefix("=="), rest.strip_prefix("in ")) {
-            (Some(name), _) => names.push(plain(name)?),
-            (None, Some(list)) => {
-                let list = list.trim().strip_prefix('[')?.strip_suffix(']')?;
-                for name in list.split(',') {
-                    names.push(plain(name)?);
-                }
-            }
-            (None, None) => return None,
-        }
-    }
-    Some(names)
-}
-
-fn text_of(node: &Node) -> Option<String> {
-    match given(node)? {
-        Given::Text(text) => Some(text),
-        Given::Variable(_) => None,
-    }
-}
-
-/// The credential that a policy sends, as a member.
-fn credential(policies: &Section<'_>, plan: &mut Plan, findings: &mut Findings) -> Option<String> {
-    let auth = policies.section("backendAuth", findings);
-    for other in auth.entries().filter(|entry| entry.key != "key") {
-        let says = match other.key.as_str() {
-            "passthrough" => "no server is sent what a caller brings: give it a `credential`",
-            _ => "docs/upstream-credentials.md says how such a credential is made here",
-        };
-        plan.comment(&auth.place_of(&other.key), says);
-    }
-    let is_nested = matches!(auth.get("key").map(|node| &node.value), Some(Value::Map(_)));
-    let (said, place) = if is_nested {
-        let key = auth.section("key", findings);
-        if let Some(file) = word(&key, "file", findings) {
-            return Some(format!("credential: {{ file: {} }}", scalar(&file)));
-        }
-        (said(&key, "value", findings), key.place_of("value"))
-    } else {
-        (said(&auth, "key", findings), auth.place_of("key"))
-    };
-    let said = said?;
-    let named = said.strip_prefix('$').map(|name| {
-        let name = name.strip_prefix('{').unwrap_or(name);
-        name.strip_suffix('}').unwrap_or(name)
-    });
-    let name = named.filter(|name| is_name(name)).unwrap_or_else(|| {
-        let says = "a secret stands in the file, and is not taken over";
-        findings.warn(
-            &place,
-            says,
-            "put it into MCP_SERVER_KEY, or name another variable",
-        );
-        "MCP_SERVER_KEY"
-    });
-    Some(format!("credential: {{ env: {name} }}"))
-}
-
-/// A command.
-fn stdio(
-    section: &Section<'_>,
-    plan: &mut Plan,
-    findings: &mut Findings,
-) -> Result<Vec<String>, String> {
-    plan.others_of(section, &["cmd", "args", "env"], &ELSEWHERE);
-    let command = word(section, "cmd", findings).ok_or("it says no `cmd`")?;
-    let mut says = vec![format!("command: {}", scalar(&command))];
-    let args: Vec<String> = section
-        .list("args")
-        .iter()
-        .filter_map(given)
-        .map(|of| scalar(&of.composed()))
-        .collect();
-    if !args.is_empty() {
-        says.push(format!("args: [{}]", args.join(", ")));
-    }
-    let env = section.section("env", findings);
-    let mut variables = Vec::new();
-    for entry in env.entries() {
-        // Each may be a secret: its value is looked up where the gate runs.
-        variables.push(format!("{}: \"${{{}}}\"", scalar(&entry.key), entry.key));
-        let says = "its value is not taken over: set it where the gate runs";
-        findings.warn(&env.place_of(&entry.key), says, "");
-    }
-    if !variables.is_empty() {
-        says.push(format!("environment: {{ {} }}", variables.join(", ")));
-    }
-    Ok(says)
 }
 
 /// An API.

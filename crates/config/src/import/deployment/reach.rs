@@ -3,7 +3,7 @@
 //! Invariant: a key of a provider's goes to the provider alone, and what is written as an address is one.
 
 use super::super::comment;
-use super::super::credential::{Credential, NamedKey};
+use super::super::credential::{Credential, NamedKey, variable_of};
 use super::super::read::{Given, composed, flow, given, scalar};
 use super::{Reach, Wanted, without};
 use crate::decode::{Findings, Place, Written};
@@ -337,23 +337,6 @@ fn name_of(given: &Given, what: &str) -> Result<(), String> {
     match given {
         Given::Text(text) if Name::read(text).is_err() => Err(format!("its {what} is no name")),
         Given::Text(_) | Given::Variable(_) => Ok(()),
-    }
-}
-
-/// As the start of a variable's name.
-fn variable_of(group: &str) -> String {
-    let letter = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_uppercase()
-        } else {
-            '_'
-        }
-    };
-    let name: String = group.chars().map(letter).collect();
-    if name.starts_with(|c: char| c.is_ascii_digit()) {
-        format!("MODEL_{name}")
-    } else {
-        name
     }
 }
 

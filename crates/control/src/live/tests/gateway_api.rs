@@ -346,7 +346,12 @@ fn a_service_is_what_its_slices_say_is_ready() {
     };
     assert_eq!(of("/h2")["url"], "http://10.0.0.1:3001");
     assert_eq!(of("/h2")["protocol"], "http2");
-    for closed in ["/none", "/missing", "/port"] {
+    assert_eq!(
+        of("/none")["unready"],
+        json!(true),
+        "it is there, and no Pod of it is ready"
+    );
+    for closed in ["/missing", "/port"] {
         assert_eq!(of(closed)["closed"], json!(true), "{closed}");
     }
     // A Service's share is spread over its pods, and none of them is the gate's own machine.

@@ -151,6 +151,25 @@ fn a_pool_without_a_picker_is_chosen_from_by_the_gate() {
 }
 
 #[test]
+fn a_pool_without_a_ready_pod_waits_for_one_and_is_no_fault() {
+    let mut going = pod("one", "10.0.0.1");
+    going["status"]["conditions"][0]["status"] = json!("False");
+    let mut pool = pool(json!(null));
+    pool["spec"]
+        .as_object_mut()
+        .expect("a spec")
+        .remove("endpointPickerRef");
+    let mut objects = vec![base().remove(0), gateway(), going];
+    objects.extend([route(json!([to_pool(1)])), pool]);
+    let live = lowered(&objects, None);
+    let document = document(&live);
+    assert_eq!(document["routes"][0]["backend"], "unready-http");
+    assert_eq!(document["backends"]["unready-http"]["unready"], true);
+    let of_route = said(&live, "HTTPRoute", "web");
+    assert!(!of_route.contains("false"), "{of_route}");
+}
+
+#[test]
 fn a_pool_whose_picker_is_not_there_gets_no_calls_and_says_so() {
     let live = lowered(
         &cluster(&[route(json!([to_pool(1)])), pool(picker("FailOpen"))]),

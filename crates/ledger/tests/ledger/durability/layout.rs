@@ -8,7 +8,7 @@ use testing::PATIENCE;
 use crate::rows::{admission, admitted, flushed, id, opened, options, settlement};
 
 /// Older layouts, each with the first column that it does not have.
-const OLDER: [(i64, usize); 5] = [(1, 44), (2, 53), (3, 56), (4, 58), (5, 59)];
+const OLDER: [(i64, usize); 6] = [(1, 44), (2, 53), (3, 56), (4, 58), (5, 59), (6, 61)];
 
 /// Turns the file into one of an older layout.
 fn set_back(path: &std::path::Path, layout: i64, first_added: usize) {
@@ -17,11 +17,10 @@ fn set_back(path: &std::path::Path, layout: i64, first_added: usize) {
         let sql = format!("ALTER TABLE settled DROP COLUMN {name}");
         db.execute_batch(&sql).expect("a column less");
     }
-    let of_open: &[&str] = if layout < 3 {
-        &["key_id", "user_id", "tags"]
-    } else {
-        &[]
-    };
+    let mut of_open = vec!["mcp_method", "mcp_name", "user_issuer"];
+    if layout < 3 {
+        of_open.extend(["key_id", "user_id", "tags"]);
+    }
     for name in of_open {
         let sql = format!("ALTER TABLE open DROP COLUMN {name}");
         db.execute_batch(&sql).expect("a column less");

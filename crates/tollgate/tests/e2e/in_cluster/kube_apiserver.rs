@@ -129,7 +129,7 @@ fn a_gate_lives_by_a_real_api_server_with_the_rights_that_it_is_deployed_with() 
     assert_eq!(of("two").0, "False");
     // It has every right that it needs; once the server is away, writing may fail.
     assert!(
-        !gate.log().contains("a status cannot be written"),
+        !gate.log().contains("cannot write the status of an object"),
         "{}",
         gate.log()
     );
@@ -223,7 +223,7 @@ spec: { endpoints: [ { ip: { address: 127.0.0.1, port: 9 } } ] }
     assert!(
         second
             .log()
-            .contains("this gate writes what is said of objects")
+            .contains("this gate has the lease and writes the status of objects")
     );
 }
 

@@ -90,7 +90,7 @@ fn a_pool_is_the_pods_that_are_ready_once_the_gate_may_read_them() {
             .is_none_or(Vec::is_empty)
     });
     assert!(
-        !gate.log().contains("a status cannot be written"),
+        !gate.log().contains("cannot write the status of an object"),
         "{}",
         gate.log()
     );

@@ -3,8 +3,11 @@
 //!
 //! Not here: clients and servers of the same kind (`super`, `modern`).
 
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -16,13 +19,13 @@ use crate::harness::answer::{self, chunk, events_head, whole};
 use crate::harness::{Gate, Seen, Signal, Step, Upstream};
 
 /// An answer to a request that listens, as far as it has come.
-struct Stream {
+pub(super) struct Stream {
     tcp: TcpStream,
     heard: Vec<u8>,
 }
 
 impl Stream {
-    fn begin(caller: &Caller<'_>, headers: &[String], message: &Value) -> Self {
+    pub(super) fn begin(caller: &Caller<'_>, headers: &[String], message: &Value) -> Self {
         let body = message.to_string();
         let mut head = format!(
             "POST /mcp HTTP/1.1\r\nhost: g\r\nx-workload-app: {}\r\ncontent-type: application/json\r\n\
@@ -409,6 +412,14 @@ fn asking(kind: &'static str) -> Upstream {
         let params = &message["params"];
         let result = match params["requestState"].as_str() {
             None if kind == "task" => json!({"resultType": "task", "task": {}}),
+            None if kind == "state" => {
+                json!({"resultType": "input_required", "requestState": "s".repeat(2 << 20)})
+            }
+            None if kind == "question" => {
+                let asks = "q".repeat(9 << 20);
+                json!({"resultType": "input_required", "inputRequests": {
+                "who": {"method": "elicitation/create", "params": {"message": asks}}}})
+            }
             None => {
                 json!({"resultType": "input_required", "requestState": "one", "inputRequests": {
                 "who": {"method": "elicitation/create", "params": {"message": "Who?"}},
@@ -522,23 +533,36 @@ fn what_a_server_without_sessions_wants_to_know_is_asked_on_the_stream_of_the_ca
 
 #[test]
 fn what_cannot_be_told_to_a_client_with_a_session_is_refused_by_name() {
-    for (kind, capabilities, accept, says) in [
+    let both = "application/json, text/event-stream";
+    let bridged = (502, "mcp_not_bridged");
+    for (kind, capabilities, accept, (status, code), says) in [
         (
-            "task",
-            json!({}),
-            "application/json, text/event-stream",
-            "with the result `task`",
+            "state",
+            json!({"elicitation": {}}),
+            both,
+            bridged,
+            "`requestState` is longer than 1048576 bytes",
         ),
+        (
+            "question",
+            json!({"elicitation": {}}),
+            both,
+            (503, "mcp_no_room"),
+            "questions of servers to this session, their `requestState` and their answers would take more than 8388608 bytes",
+        ),
+        ("task", json!({}), both, bridged, "with the result `task`"),
         (
             "input",
             json!({"roots": {}}),
-            "application/json, text/event-stream",
+            both,
+            bridged,
             "elicitation/create, which its client did not offer",
         ),
         (
             "input",
             json!({"roots": {}, "elicitation": {}}),
             "application/json",
+            bridged,
             "takes no text/event-stream",
         ),
     ] {
@@ -554,7 +578,7 @@ fn what_cannot_be_told_to_a_client_with_a_session_is_refused_by_name() {
         );
         assert_eq!(
             (told.status, &told.body["error"]["data"]["code"]),
-            (502, &json!("mcp_not_bridged")),
+            (status, &json!(code)),
             "{}",
             told.body
         );
@@ -568,7 +592,10 @@ fn what_cannot_be_told_to_a_client_with_a_session_is_refused_by_name() {
         );
         assert_eq!(
             (&told.body["id"], &told.body["error"]["code"]),
-            (&json!(9), &json!(-32603))
+            (
+                &json!(9),
+                &json!(if status == 503 { -32000 } else { -32603 })
+            )
         );
     }
 }
@@ -695,6 +722,79 @@ fn a_client_without_a_session_listens_to_servers_of_both_kinds_on_one_stream() {
                 .any(|seen| !seen.body.is_empty() && seen.json()["id"] == 50)
         },
     );
+}
+
+/// A server with sessions that has one standing stream in each, as the official SDKs' have.
+fn with_one_stream_a_session(go: &Signal) -> Upstream {
+    let (go, streams) = (go.clone(), Mutex::new(HashSet::new()));
+    let begun = AtomicUsize::new(0);
+    Upstream::start(move |_, seen| {
+        if seen.head.starts_with("GET") {
+            let session = seen.header("mcp-session-id");
+            if !streams.lock().expect("nobody panicked").insert(session) {
+                return vec![Step::Send(answer::json(409, "{}"))];
+            }
+            let uri = json!({"uri": "file:///a"});
+            return vec![
+                Step::Send(events_head()),
+                Step::Until(go.clone()),
+                event(&notification("notifications/resources/updated", &uri)),
+                Step::silence(),
+            ];
+        }
+        if seen.head.starts_with("DELETE") || !is_method(seen, "initialize") {
+            return vec![Step::Send(reply("old", seen))];
+        }
+        let result = String::from_utf8(reply("old", seen)).expect("text");
+        let nth = begun.fetch_add(1, Ordering::Relaxed);
+        vec![Step::Send(
+            result
+                .replace("of-old", &format!("of-old-{nth}"))
+                .into_bytes(),
+        )]
+    })
+}
+
+#[test]
+fn a_second_stream_of_a_caller_hears_a_server_with_sessions_in_a_session_of_its_own() {
+    let go = Signal::default();
+    let old = with_one_stream_a_session(&go);
+    let servers = format!("    old: {{ url: \"{}\" }}", url(&old));
+    let gate = Gate::start(
+        &("workers: 2\n".to_owned() + &config(&servers, "    - { workload: agent }")),
+        &[],
+    );
+    let caller = Caller::new(&gate, "agent");
+    let (headers, message) = listen(&json!({"resourceSubscriptions": ["old+file:///a"]}));
+    let mut streams: Vec<Stream> = (0..3)
+        .map(|_| {
+            let mut stream = Stream::begin(&caller, &headers, &message);
+            let text = stream.until("acknowledged");
+            let told = messages(&text).remove(0);
+            let heard = &told["params"]["notifications"]["resourceSubscriptions"];
+            assert_eq!(heard, &json!(["old+file:///a"]));
+            stream
+        })
+        .collect();
+    go.give();
+    for stream in &mut streams {
+        stream.until("resources/updated");
+    }
+    let of = |method: &str| {
+        let seen = old.seen();
+        seen.iter().filter(|seen| is_method(seen, method)).count()
+    };
+    assert_eq!((of("initialize"), of("resources/subscribe")), (3, 3));
+    drop(streams);
+    let ended = || {
+        let seen = old.seen();
+        seen.iter()
+            .filter(|seen| seen.head.starts_with("DELETE"))
+            .count()
+    };
+    testing::eventually("sessions of their own end with the streams", || {
+        ended() == 2
+    });
 }
 
 #[test]

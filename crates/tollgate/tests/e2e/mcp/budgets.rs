@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Caller, SECRET, server, url};
-use crate::harness::{Gate, Upstream, free_address};
+use super::bridge::Stream;
+use super::{Caller, SECRET, reply, server, url};
+use crate::harness::{Gate, Step, Upstream, free_address};
 
 fn config(server: &Upstream, ledger: &std::path::Path) -> String {
     format!(
@@ -73,6 +74,42 @@ fn calls_of_tools_have_budgets_that_survive_a_restart() {
     let agent = Caller::begun(&gate, "agent");
     assert_eq!(code(&agent.call("one__delete")), "insufficient_quota");
     assert_eq!(called(), 5);
+}
+
+#[test]
+fn calls_of_tools_that_are_open_at_a_kill_count_after_it() {
+    let upstream = Upstream::start(|_, seen| {
+        if seen.body.is_empty() || seen.json()["method"] != "tools/call" {
+            return vec![Step::Send(reply("one", seen))];
+        }
+        vec![Step::silence()]
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = directory.path().join("usage.db");
+    let config = config(&upstream, &ledger);
+    let mut gate = Gate::start(&config, &[]);
+    let caller = Caller::begun(&gate, "agent");
+    let calls = ["one__read", "one__delete"].map(|tool| {
+        let params = json!({"name": tool, "arguments": {}});
+        let message = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params});
+        Stream::begin(&caller, &[], &message)
+    });
+    testing::eventually("both calls are on disk", || open(&ledger) == 2);
+    gate.signal(libc::SIGKILL);
+    drop(calls);
+    gate.wait(testing::PATIENCE);
+    let gate = Gate::start(&config, &[]);
+    let budgets = gate.admin("/api/v1/budgets").json();
+    let held = |nth: usize| budgets["budgets"][nth]["held"].clone();
+    assert_eq!((held(0), held(1)), (json!(1), json!(2)), "{budgets}");
+}
+
+/// Calls of tools that the ledger has as open.
+fn open(ledger: &std::path::Path) -> i64 {
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let file = rusqlite::Connection::open_with_flags(ledger, flags).expect("a ledger");
+    let sql = "SELECT count(*) FROM open WHERE mcp_method = 'tools/call'";
+    file.query_row(sql, [], |row| row.get(0)).expect("a count")
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn a_tool_that_changes_in_silence_is_refused_or_told_as_is_said() {
         eventually("the change is told", || {
             let _listed = ada.listed("tools");
             gate.log()
-                .contains("says something else of a tool than what is pinned")
+                .contains("the description of a tool differs from its pin")
         });
         let left: &[&str] = if is_refused {
             &["one__delete"]
@@ -251,7 +251,7 @@ fn a_tool_that_changes_in_silence_is_refused_or_told_as_is_said() {
             ada.call("one__delete", &json!({})).body["result"]["tool"],
             "delete"
         );
-        let told = gate.log().matches("says something else of a tool").count();
+        let told = gate.log().matches("differs from its pin").count();
         assert_eq!(told, 1, "{}", gate.log());
         assert_eq!(
             gate.metric("tollgate_mcp_tool_changes_total", &["server=\"one\""]),
@@ -302,5 +302,5 @@ fn where_pins_are_written_nothing_else_is_served_and_what_is_listed_can_be_paste
     }
     assert_eq!(ada.listed("tools"), Vec::<String>::new());
     let log = gate.log();
-    assert!(log.contains("has a tool that has no pin"), "{log}");
+    assert!(log.contains("a tool has no pin"), "{log}");
 }

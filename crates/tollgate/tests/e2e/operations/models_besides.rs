@@ -51,6 +51,10 @@ fn a_model_that_a_tool_names_is_held_to_the_rules_of_the_route() {
             "/v1/responses",
             r#""input":"x","tools":[{"type":"image_generation","model":"gpt-image-2"}]"#,
         ),
+        (
+            "/v1/responses",
+            r#""input":[{"type":"tool_search_output","call_id":"c","tools":[{"type":"image_generation","model":"gpt-image-2"}]}]"#,
+        ),
         ("/v1/chat/completions", r#""models":["m","opus"]"#),
         ("/v1/chat/completions", r#""fallbacks":["opus"]"#),
         (

@@ -94,10 +94,45 @@ fn models_that_a_provider_asks_besides_are_found_at_every_cut() {
     for (body, expected) in table {
         for cut in 0..=body.len() {
             let head = read(body, &[cut]);
-            assert!(head.may_name_more(), "{body}");
+            assert!(head.may_name_more(Operation::Chat), "{body}");
             assert_eq!(named(&head), expected, "{body} at {cut}");
         }
         assert_eq!(named(&read(body, &[])), expected, "{body}");
+    }
+}
+
+/// The same of a call to Responses.
+fn read_responses(body: &str, cut: usize) -> CallHead {
+    let mut scanner = CallScanner::new();
+    let pieces = [&body.as_bytes()[..cut], &body.as_bytes()[cut..]];
+    let pieces = pieces.map(|piece| {
+        scanner.push(piece).expect(body);
+        Bytes::copy_from_slice(piece)
+    });
+    let mut head = std::mem::take(scanner.finish().expect(body));
+    assert!(head.may_name_more(Operation::Responses));
+    head.look_inside(Operation::Responses, MODELS, &pieces);
+    head
+}
+
+#[test]
+fn tools_within_items_of_responses_name_models_and_what_messages_say_does_not() {
+    let found = r#"{"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"{\"model\":\"x\"}"}]},
+        {"type":"tool_search_output","call_id":"c","tools":[{"type":"function","name":"f","parameters":{"properties":{"model":{"enum":["x"]}}}},
+        {"type":"namespace","tools":[{"type":"image_generation","model":"gpt-image-2"}]}]},{"type":"agent","model":"opus"}]}"#;
+    let none = [
+        r#"{"model":"m","input":"model: opus"}"#,
+        r#"{"model":"m","input":[{"type":"function_call","arguments":"{\"model\":\"opus\"}","call_id":"models","name":"model"}]}"#,
+        r#"{"model":"m","input":[{"type":"mcp_list_tools","tools":[{"name":"f","input_schema":{"model":"opus"}}]}]}"#,
+    ];
+    for cut in 0..=found.len() {
+        let expected = [("input", "gpt-image-2"), ("input", "opus")];
+        assert_eq!(named(&read_responses(found, cut)), expected, "{cut}");
+    }
+    for body in none {
+        for cut in 0..=body.len() {
+            assert_eq!(named(&read_responses(body, cut)), [], "{body} at {cut}");
+        }
     }
 }
 
@@ -126,7 +161,10 @@ fn a_call_that_names_none_is_not_looked_into() {
     ] {
         for cut in 0..=body.len() {
             let head = read(body, &[cut]);
-            assert!(!head.may_name_more() && head.besides.is_empty(), "{body}");
+            assert!(
+                !head.may_name_more(Operation::Chat) && head.besides.is_empty(),
+                "{body}"
+            );
         }
     }
 }
@@ -136,7 +174,10 @@ fn each_member_is_watched_for_whole_and_in_parts_and_in_one_spelling_alone() {
     for member in MEMBERS {
         let body = format!(r#"{{"model":"m","{member}":1}}"#);
         for cut in 0..=body.len() {
-            assert!(read(&body, &[cut]).may_name_more(), "{body} at {cut}");
+            assert!(
+                read(&body, &[cut]).may_name_more(Operation::Chat),
+                "{body} at {cut}"
+            );
         }
         if *member != member.to_lowercase() {
             continue;

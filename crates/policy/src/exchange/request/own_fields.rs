@@ -1,0 +1,105 @@
+//! The client's own fields that go upstream with a request: by lists, or to a service of plain HTTP.
+//!
+//! Invariant: a field that a backend, a filter or an action of the route writes is not the client's too.
+//! Not here: the lists ([`crate::credential`], [`crate::plain::fields`]), the gate's own fields (`request`).
+
+use wire::head::Known;
+
+use super::AttemptRequest;
+use crate::operation::Operation;
+use crate::plain::fields;
+use crate::{credential, trace};
+
+impl AttemptRequest<'_> {
+    /// Those of the client's that pass by lists.
+    #[inline(always)]
+    pub(super) fn listed_fields(&self, put: &mut impl FnMut(&[u8], &[u8])) {
+        let identity = &self.snapshot.identity.header;
+        let route = self.record.route.and_then(|id| self.snapshot.route(id));
+        let listed = route.map_or(&[][..], |route| &route.forward_headers);
+        let trace = self.record.trace;
+        let ours = &self.backend.headers;
+        let is_read = self.record.operation.is_some_and(Operation::reads_body);
+        let withheld = match is_read && self.record.listed.is_none() {
+            // It was decoded.
+            true => self.backend.withheld_headers.with(Known::ContentEncoding),
+            false => self.backend.withheld_headers,
+        };
+        let api = (self.path(), withheld);
+        let filtered = self.filtered;
+        for field in self.head.fields.iter() {
+            if let Some(filtered) = filtered {
+                // A coded response could not be filtered.
+                let mut made = filtered.headers.iter();
+                if field.known == Known::AcceptEncoding
+                    || made.any(|(name, _)| name.as_bytes() == field.name)
+                {
+                    continue;
+                }
+            }
+            if !ours.is_empty() && ours.iter().any(|ours| *ours.name == *field.name) {
+                continue;
+            }
+            if credential::forwards(&field, &self.head.fields, identity.as_bytes(), listed, api)
+                && trace.is_none_or(|trace| trace::forwards(&trace, field.known))
+            {
+                put(field.name, field.value);
+            }
+        }
+    }
+
+    /// Those of the client's that go to a service of plain HTTP; cookies go in one line (RFC 9113, 8.2.3).
+    #[cold]
+    #[inline(never)]
+    pub(super) fn plain_fields(&self, put: &mut impl FnMut(&[u8], &[u8])) {
+        let (s, ours) = (self.snapshot, &self.backend.headers);
+        let mut cookies: Vec<u8> = Vec::new();
+        for field in self.head.fields.iter() {
+            let is_replaced = ours.iter().any(|ours| *ours.name == *field.name);
+            let passes = |trace| trace::forwards(trace, field.known);
+            let user = s.identity.user_header.as_deref();
+            let names_user = user.is_some_and(|user| user.as_bytes() == field.name);
+            let own = self.endpoint.edits.as_ref();
+            let is_kept = self.actions.is_none_or(|of| of.request.keeps(field.name))
+                && own.is_none_or(|edits| edits.keeps(field.name));
+            if !is_kept
+                || names_user
+                || is_replaced
+                || !self.record.trace.as_ref().is_none_or(passes)
+            {
+                continue;
+            }
+            if !fields::forwards(&field, &self.head.fields, s.identity.header.as_bytes()) {
+                continue;
+            }
+            if field.known != Known::Cookie {
+                put(field.name, field.value);
+                continue;
+            }
+            let kept = match &s.login {
+                Some(site) => fields::cookies_but(field.value, site.login.cookies()),
+                None => Some(field.value.to_vec()),
+            };
+            for kept in kept.into_iter().filter(|kept| !kept.is_empty()) {
+                if !cookies.is_empty() {
+                    cookies.extend_from_slice(b"; ");
+                }
+                cookies.extend_from_slice(&kept);
+            }
+        }
+        if !cookies.is_empty() {
+            put(b"cookie", &cookies);
+        }
+        if let Some(actions) = self.actions {
+            let own = self.endpoint.edits.as_ref();
+            actions.request.put(|name, value| {
+                if own.is_none_or(|edits| edits.keeps(name)) {
+                    put(name, value);
+                }
+            });
+        }
+        if let Some(edits) = &self.endpoint.edits {
+            edits.put(|name, value| put(name, value));
+        }
+    }
+}
