@@ -4,7 +4,7 @@
 //! answer used tells nothing that cannot be.
 //! Not here: what is made of an event.
 
-use wire::call::{RealtimeAsked, RealtimeTold, has_media};
+use wire::call::{RealtimeAsked, RealtimeTold, media_bytes};
 use wire::usage::{Reading, TOKEN_LIMIT};
 
 /// Panics when an invariant is broken.
@@ -36,5 +36,5 @@ pub(crate) fn fuzz_one(input: &[u8]) {
             "{usage:?}"
         );
     }
-    let _looked = has_media(input);
+    let _looked = media_bytes(input);
 }

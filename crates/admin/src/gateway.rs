@@ -118,7 +118,7 @@ pub enum KeyFault {
     Revoked(String),
     /// The secret that the key had before its present one is still good, and would end at once.
     #[error(
-        "the key {id} has an older secret that is good until {until}; another rotation ends it at once: wait until then, or force it"
+        "the key {id} has an older secret that is good until {until}; another rotation ends it at once: wait until then, or force it (`--force` of the command, `force: true` of the API)"
     )]
     Rotating {
         /// Of the key.

@@ -477,6 +477,20 @@ pub struct Ledger {
     pub postgres: Option<Secret>,
 }
 
+impl Ledger {
+    /// The longest period of a budget, days, whose rows are all there after a restart.
+    #[must_use]
+    pub fn period_days_max(&self) -> u64 {
+        self.retention.map_or(u64::MAX, period_days_max)
+    }
+}
+
+/// The same of rows that are kept for so long: one day more is needed, as a period may end in the middle of one.
+pub(crate) fn period_days_max(retention: Duration) -> u64 {
+    let days = retention.as_secs() / (24 * 60 * 60);
+    days.saturating_sub(1)
+}
+
 /// A certificate with its key, read and seen to be PEM.
 #[derive(Debug)]
 pub struct Tls {

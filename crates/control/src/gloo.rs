@@ -6,7 +6,7 @@
 use crate::backend::{Address, Upstream};
 use crate::certificate::certificate_of;
 use crate::cluster::Cluster;
-use crate::fields::{Fields, Item, Said};
+use crate::fields::{Fields, Item};
 use crate::filters::Filters;
 use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
@@ -110,11 +110,11 @@ fn route<'c, 'n>(
     let host = spec.need("virtualHost", findings);
     spec.end(findings);
     let mut host = host?.fields(findings);
-    let hostnames: Vec<Said<String>> = host
-        .texts("domains", findings)
-        .into_iter()
-        .filter(|said| said.value != "*")
-        .collect();
+    let mut hostnames = host.texts("domains", findings);
+    // Which is every host, whatever stands beside it.
+    if hostnames.iter().any(|said| said.value == "*") {
+        hostnames.clear();
+    }
     let has_options = "write it as policies of the Gateway API, or in a file of ours beside";
     host.refuse(
         &[("options", has_options), ("optionsConfigRefs", has_options)],

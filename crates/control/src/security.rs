@@ -398,7 +398,14 @@ fn local_keys(
             Tree::map([("file", Some(Tree::text(path.to_string_lossy())))]).of(&inline.spot),
         );
     }
-    let named = Reference::whole(&named?, (CORE, "ConfigMap"), &policy.namespace, findings)?;
+    let Some(named) = named.filter(|_| is_named) else {
+        // Without them the issuer's own document would name the keys.
+        let says = "holds no keys";
+        let hint = "write type: Inline and inline, or type: ValueRef and valueRef";
+        findings.fault(&item.spot, says, hint);
+        return None;
+    };
+    let named = Reference::whole(&named, (CORE, "ConfigMap"), &policy.namespace, findings)?;
     let file = cluster.file(policy, &named, &["jwks"], findings)?;
     Some(Tree::map([("file", Some(file))]).of(&named.spot))
 }

@@ -4,7 +4,7 @@
 
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item};
-use crate::findings::{Findings, Spot};
+use crate::findings::{Broken, Findings, Spot};
 use crate::gateway::{Door, is_here, targets};
 use crate::load_balancer;
 use crate::matching::HeaderMatch;
@@ -61,11 +61,8 @@ pub(crate) fn policies(
                 })
             };
             if found.iter().any(|other| same(&other)) {
-                findings.fault(
-                    &target.spot,
-                    "has a policy of this kind already",
-                    "write both into one",
-                );
+                let says = "has a policy of this kind already";
+                findings.break_off(Broken::Conflict, &target.spot, says, "write both into one");
             }
         }
         found.push(traffic);

@@ -32,10 +32,10 @@ pub(crate) async fn write(shared: Arc<Shared>) {
         let is_leader = *leader.borrow_and_update();
         let is_whole = !is_leader || writer.round(&shared).await;
         tokio::select! {
-            Ok(()) = desired.changed() => writer.tried.clear(),
+            Ok(()) = desired.changed() => writer.begin_anew(),
             Ok(()) = changes.changed() => {}
             Ok(()) = leader.changed() => {}
-            () = tokio::time::sleep(AGAIN), if !is_whole => writer.tried.clear(),
+            () = tokio::time::sleep(AGAIN), if !is_whole => writer.begin_anew(),
             else => return,
         }
     }
@@ -45,6 +45,8 @@ pub(crate) async fn write(shared: Arc<Shared>) {
 struct Writer {
     /// The version of each object that was written over: it is not looked at again before another comes.
     tried: BTreeMap<Key, String>,
+    /// Objects whose status could not be written, whatever was written since.
+    failed: BTreeSet<Key>,
     /// Kinds that could not be written, which is told once.
     told: BTreeSet<&'static str>,
     /// Events of the last minute.
@@ -55,12 +57,11 @@ impl Writer {
     /// Writes whatever differs; whether that was all.
     async fn round(&mut self, shared: &Shared) -> bool {
         let desired = Arc::clone(&shared.desired.borrow());
-        let mut is_whole = true;
         for desired in desired.iter() {
             let Some(object) = find(shared, &desired.of) else {
                 continue;
             };
-            if self.tried.get(&object.key) == Some(&object.resource_version) {
+            if self.was_tried(&object.key, &object.resource_version) {
                 continue;
             }
             let Some(said) = (desired.saying)(&object.whole(), &now()) else {
@@ -69,11 +70,31 @@ impl Writer {
             if !*shared.is_leader.borrow() {
                 return false;
             }
-            self.tried
-                .insert(object.key.clone(), object.resource_version.clone());
-            is_whole &= self.put(shared, &object, &said).await;
+            let is_written = self.put(shared, &object, &said).await;
+            self.ended(&object.key, &object.resource_version, is_written);
         }
-        is_whole
+        self.is_whole()
+    }
+
+    fn begin_anew(&mut self) {
+        self.tried.clear();
+        self.failed.clear();
+    }
+
+    fn was_tried(&self, key: &Key, version: &str) -> bool {
+        self.tried.get(key).is_some_and(|tried| tried == version)
+    }
+
+    fn ended(&mut self, key: &Key, version: &str, is_written: bool) {
+        self.tried.insert(key.clone(), version.to_owned());
+        match is_written {
+            true => self.failed.remove(key),
+            false => self.failed.insert(key.clone()),
+        };
+    }
+
+    fn is_whole(&self) -> bool {
+        self.failed.is_empty()
     }
 
     async fn put(&mut self, shared: &Shared, object: &Object, said: &Said) -> bool {
@@ -153,4 +174,30 @@ fn find(shared: &Shared, [kind, namespace, name]: &[String; 3]) -> Option<Arc<Ob
         name: name.clone(),
     };
     shared.store().objects.get(&key).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_that_could_not_be_written_is_tried_again_though_others_were() {
+        let key = |name: &str| Key {
+            kind: "Gateway",
+            namespace: "a".to_owned(),
+            name: name.to_owned(),
+        };
+        let (one, two) = (key("one"), key("two"));
+        let mut writer = Writer::default();
+        writer.ended(&one, "1", true);
+        writer.ended(&two, "1", false);
+        assert!(!writer.is_whole());
+        // The watch tells of the one that was written; nothing is left to write in that round.
+        writer.ended(&one, "2", true);
+        assert!(writer.was_tried(&two, "1") && !writer.is_whole());
+        writer.begin_anew();
+        assert!(!writer.was_tried(&two, "1"));
+        writer.ended(&two, "1", true);
+        assert!(writer.is_whole());
+    }
 }

@@ -29,6 +29,9 @@ pub enum Unread {
     /// A name stands twice in an object.
     #[error("a name stands twice in the arguments, or in two spellings")]
     Twice,
+    /// A name has a letter that some readers take for another one.
+    #[error("a name in the arguments has a letter that some readers take for `i`, `k` or `s`")]
+    Lookalike,
 }
 
 /// Reads arguments as they are written.
@@ -48,10 +51,10 @@ pub fn read(arguments: &[u8]) -> Result<Members, Unread> {
 }
 
 fn of(members: Vec<(String, Tree)>) -> Result<Members, Unread> {
-    let mut names: Vec<String> = members
-        .iter()
-        .map(|(name, _)| name.to_lowercase())
-        .collect();
+    if members.iter().any(|(name, _)| name.contains(LOOKALIKES)) {
+        return Err(Unread::Lookalike);
+    }
+    let mut names: Vec<String> = members.iter().map(|(name, _)| folded(name)).collect();
     names.sort_unstable();
     if names
         .windows(2)
@@ -63,6 +66,16 @@ fn of(members: Vec<(String, Tree)>) -> Result<Members, Unread> {
         .into_iter()
         .map(|(name, value)| Ok((name.into(), claim(value)?)));
     Ok(Members::new(members.collect::<Result<_, _>>()?))
+}
+
+/// What Unicode's folding, or Java's comparison without case, equates with a letter of ASCII: a condition on `user` must not be passed by
+/// a member that its server takes for `user`.
+const LOOKALIKES: [char; 4] = ['\u{17f}', '\u{212a}', '\u{130}', '\u{131}'];
+
+/// A name without the case of its letters.
+fn folded(name: &str) -> String {
+    let upper = name.chars().flat_map(char::to_uppercase);
+    upper.flat_map(char::to_lowercase).collect()
 }
 
 fn claim(of_tree: Tree) -> Result<Claim, Unread> {
@@ -96,6 +109,12 @@ mod tests {
             (&br#"{"a":1,"a":2}"#[..], Unread::Twice),
             (br#"{"path":1,"Path":2}"#, Unread::Twice),
             (br#"{"a":[{"b":1,"B":2}]}"#, Unread::Twice),
+            ("{\"σ\":1,\"ς\":2}".as_bytes(), Unread::Twice),
+            (
+                "{\"user\":1,\"u\u{17f}er\":2}".as_bytes(),
+                Unread::Lookalike,
+            ),
+            (br#"{"a":{"is_adm\u0131n":true}}"#, Unread::Lookalike),
             (b"[1]", Unread::NoObject),
             (b"null", Unread::NoObject),
         ] {

@@ -4,6 +4,10 @@
 //! path lead elsewhere.
 //! Not here: which parameter has which style (`parameter`).
 
+use std::borrow::Cow;
+
+use wire::head::percent_decoded;
+
 use crate::arguments::Written;
 
 /// How values are put together.
@@ -108,16 +112,31 @@ pub(crate) fn in_path(name: &str, value: &Written, manner: Manner) -> Result<Str
     Ok(format!("{begins}{made}"))
 }
 
-/// Some servers decode a path before they take its dots apart: neither then nor now may one lead to its parent.
+/// How often a value may be decoded on its way: by what stands before a server, and by that itself.
+const DECODED_MAX: usize = 3;
+
+/// Some servers decode a path before they take its dots apart, also one that was decoded before: neither then nor now may one lead to its
+/// parent.
 fn leads_nowhere_else(text: &str) -> Result<(), String> {
-    let mut parts = text.split(['/', '\\']);
-    if text.contains(['/', '\\']) && parts.any(|part| matches!(part, "." | "..")) {
-        return Err("leads elsewhere in the path".into());
+    let mut now = Cow::Borrowed(text);
+    for _ in 0..=DECODED_MAX {
+        let is_encoded = matches!(now, Cow::Owned(_));
+        let mut parts = now.split(['/', '\\']);
+        let is_of_parts = is_encoded || now.contains(['/', '\\']);
+        if is_of_parts && parts.any(|part| matches!(part, "." | "..")) {
+            return Err("leads elsewhere in the path".into());
+        }
+        if now.chars().any(char::is_control) {
+            return Err("has a control character, and stands in the path".into());
+        }
+        let decoded = percent_decoded(&now);
+        let decoded = String::from_utf8_lossy(&decoded);
+        if decoded == now {
+            return Ok(());
+        }
+        now = Cow::Owned(decoded.into_owned());
     }
-    if text.chars().any(char::is_control) {
-        return Err("has a control character, and stands in the path".into());
-    }
-    Ok(())
+    Err("is encoded again and again, and stands in the path".into())
 }
 
 /// A value in a query, as pairs that are encoded.

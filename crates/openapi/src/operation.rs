@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use policy::mcp::{HttpCall, NoCall};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use wire::head::Method;
+use wire::head::{Method, percent_decoded};
 
 use crate::arguments::{Members, Written};
 use crate::body::{self, Body};
@@ -294,10 +294,16 @@ impl Operation {
         let own = encoded(&of.name);
         let others = self.parameters.iter();
         let others = others.filter(|other| other.place == of.place && other.name != of.name);
-        let others: HashSet<String> = others.map(|other| encoded(&other.name)).collect();
-        let taken = pairs
-            .iter()
-            .find(|(name, _)| *name != own && others.contains(name));
+        let others: HashSet<String> = others.map(|other| other.name.to_lowercase()).collect();
+        let taken = pairs.iter().find(|(name, _)| {
+            // Names are without case to some servers, and to some one with brackets or a dot is a part of what stands before.
+            let decoded = percent_decoded(name);
+            let read = String::from_utf8_lossy(&decoded).to_lowercase();
+            let base = read.split(['[', '.']).next().unwrap_or_default();
+            *name != own
+                && (others.contains(&read)
+                    || base != of.name.to_lowercase() && others.contains(base))
+        });
         match taken {
             Some((name, _)) => Err(format!(
                 "has the member `{name}`, which is another parameter"

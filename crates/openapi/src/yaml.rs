@@ -1,6 +1,7 @@
 //! YAML as JSON has it.
 //!
-//! Invariant: what is made is bounded in depth, values and bytes, whatever the text says: an alias counts each time that it is used.
+//! Invariant: what is made is bounded in depth, values and bytes, whatever the text says: an alias counts each time that it is used, and what it names
+//! twice.
 //! Not here: what the values mean (`document`).
 
 use std::collections::HashMap;
@@ -74,6 +75,7 @@ impl Made {
                 };
                 if anchor > 0 {
                     let (values, bytes) = (1, text.len());
+                    self.costs(values, bytes)?;
                     self.anchors
                         .insert(anchor, (value.clone(), Cost { values, bytes }));
                 }
@@ -133,6 +135,8 @@ impl Made {
                 values: self.cost.values - open.before.values,
                 bytes: self.cost.bytes - open.before.bytes,
             };
+            // What is kept for its aliases is a copy.
+            self.costs(cost.values, cost.bytes)?;
             self.anchors.insert(open.anchor, (value.clone(), cost));
         }
         self.place(value)
@@ -205,6 +209,9 @@ mod tests {
             let before = vec![format!("*a{}", nth - 1); 10].join(", ");
             text.push_str(&format!("a{nth}: &a{nth} [{before}]\n"));
         }
+        assert!(read(&text).is_err_and(|says| says.contains("1,000,000 values")));
+        let nested: String = (0..90).map(|nth| format!("&n{nth} [")).collect();
+        let text = format!("a: {nested}{}{}", "x,".repeat(20_000), "]".repeat(90));
         assert!(read(&text).is_err_and(|says| says.contains("1,000,000 values")));
         assert!(read(&"[".repeat(200)).is_err());
         for text in [

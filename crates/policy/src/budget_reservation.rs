@@ -326,6 +326,32 @@ pub fn reserve_call(
     Ok(reservation)
 }
 
+/// The shares of a call to this model that ran already: every budget that counts it is charged what it comes to, also one that is used up.
+#[cold]
+pub fn owed(
+    (workload, caller): (WorkloadId, Option<&Arc<Caller>>),
+    model: Option<&str>,
+    unix_ms: u64,
+    s: &Snapshot,
+    levels: &Levels,
+) -> BudgetReservation {
+    let ids = s.budgets.of.get(workload.index());
+    let ids = ids.map_or(&[][..], Vec::as_slice);
+    let (who, known) = (s.who(workload, caller), Subjects::default());
+    let takes = |of: &Counting<'_>| of.configured.is_none_or(|b| b.takes(model));
+    let shares = counting(who, ids, s).filter(takes).map(|budget| {
+        let share = budget.share(unix_ms, 0, &who, &known, levels);
+        // Nothing: that gives a subject its place.
+        let _short = budget.take(&share, levels);
+        share
+    });
+    let own = caller.filter(|caller| !caller.budgets.is_empty());
+    BudgetReservation {
+        shares: shares.collect(),
+        caller: own.cloned(),
+    }
+}
+
 /// Why a workload's calls are refused now whatever they ask for: a budget that counts them all holds
 /// nothing more.
 #[must_use]

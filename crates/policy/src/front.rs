@@ -11,6 +11,7 @@
 //! | [`Known::authorize`] | an [`Allowed`] call, where the rules of the configuration allow it, or the end |
 //! | [`Allowed::admit`] | an [`Admitted`] call, which holds its share of every limit and budget that counts it, or the end |
 //! | [`Known::count`], [`Counted::authorize`] | the same in the other order, where work is done to find out what the rules are asked about |
+//! | [`Known::ran`], [`Ran::owe`] | an [`Admitted`] call that ran before anybody could let it: a server makes it by itself, say |
 //! | [`Admitted::settle`], [`Admitted::release`] | the end: what it used is counted, or it never was |
 //!
 //! The end is an [`Ended`]: its record is complete, and goes to the host's [`crate::record::Sink`], and to its
@@ -31,7 +32,9 @@ use crate::shard::Shard;
 use crate::snapshot::Snapshot;
 
 pub use self::authorize::{Call, asked, authorize};
-pub use self::call::{Admitted, Allowed, Asking, Begun, Counted, Ended, Identification, Known};
+pub use self::call::{
+    Admitted, Allowed, Asking, Begun, Counted, Ended, Identification, Known, Ran,
+};
 pub use self::demand::Demand;
 pub(crate) use self::identify::{
     CredentialQuestion, Identified, Identity, Unidentified, answered, identify,

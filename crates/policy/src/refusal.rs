@@ -69,7 +69,7 @@ pub enum Refusal {
     NoSuchPath,
     /// No such path, but nearly one of the API's.
     #[error(
-        "there is no {call}: /v1/{meant} was meant, by a base URL that ends in /v1, once and without a slash behind it"
+        "there is no {call}: /v1/{meant} was meant, by {}", base_of(.meant)
     )]
     OtherPath {
         /// Method and path; visible ASCII, of bounded length.
@@ -81,8 +81,9 @@ pub enum Refusal {
     },
     /// An operation that is not known and that no route of the workload lists.
     #[error(
-        "{call} is not an operation that this gateway reads (is the path right? a base URL ends in /v1, once), and no route of this workload lets it \
-         through unread; a route does where it lists the call under `unread`"
+        "{call} is not an operation that this gateway reads (is the path right? {}), and no route of this workload lets it \
+         through unread; a route does where it lists the call under `unread`",
+        base_by(.call)
     )]
     Operation {
         /// Method and path; visible ASCII, of bounded length.
@@ -113,8 +114,9 @@ pub enum Refusal {
     /// A member names what the upstream keeps, and others use the same account.
     #[error(
         "the member `{member}` names what the upstream keeps for its account, and other workloads \
-         use that account too; send what it stands for in the call itself, or have a route of this workload use a \
-         backend with a `credential` that no other workload's routes use"
+         use that account too; send what it stands for in the call itself,{} or have a route of this workload use a \
+         backend with a `credential` that no other workload's routes use",
+        kept_here(.member)
     )]
     SharedAccount {
         /// The member.
@@ -536,6 +538,30 @@ fn call_of(head: &RequestHead) -> String {
     format!("{} {shown}{cut}", head.method_text())
 }
 
+/// The base URL by which a call of the table comes.
+fn base_of(meant: &str) -> &'static str {
+    match meant.starts_with("messages") {
+        true => "a base URL without /v1 at its end, which Anthropic's SDKs add themselves",
+        false => "a base URL that ends in /v1, once and without a slash behind it",
+    }
+}
+
+/// What the gate may keep in the upstream's place.
+fn kept_here(member: &str) -> &'static str {
+    match member {
+        "previous_response_id" => " have the gate keep responses (`responses.store`),",
+        _ => "",
+    }
+}
+
+/// What is known of a base URL, by a call that is none.
+fn base_by(call: &str) -> &'static str {
+    match call.contains(" /v1/v1beta") {
+        true => "a base URL for Google's SDKs ends without /v1, as they add their own version",
+        false => "a base URL ends in /v1, once",
+    }
+}
+
 impl Refusal {
     /// A limit holds too little for the call now.
     pub(crate) fn over(kind: Kind, rate: Rate, holder: Holder, wait: Duration) -> Self {
@@ -614,7 +640,7 @@ fn budget_of(name: Option<&str>, holder: Option<Holder>) -> String {
     match (name, holder) {
         (Some(name), None) => format!("the budget {name:?}"),
         (Some(name), Some(holder)) => format!("the budget {name:?} for {}", holder.as_str()),
-        (None, Some(holder)) => format!("the own budget of {}", holder.as_str()),
+        (None, Some(holder)) => format!("{}'s own budget", holder.as_str()),
         (None, None) => "a budget of this caller's own".to_owned(),
     }
 }

@@ -15,6 +15,7 @@ mod opening;
 mod realtime;
 mod relay;
 mod tunnel;
+mod unfinished;
 mod websocket;
 
 use std::rc::Rc;
@@ -24,6 +25,7 @@ use policy::operation::Operation;
 use policy::record::Closed;
 use policy::refusal::Refusal;
 use wire::head::RequestHead;
+use wire::meter::Meter;
 
 use self::active::ActiveExchange;
 use crate::client::Downstream;
@@ -108,7 +110,11 @@ pub(crate) async fn serve<D: Downstream>(
                 }
                 None => active.refuse_unread(Refusal::Bug("a tunnel of no response")),
             },
-            Verdict::ReadToEnd { .. } => {
+            Verdict::ReadToEnd { form, .. } => {
+                // Whichever way it came to that: of what was relayed a part may be read already.
+                if active.meter.is_unread() {
+                    active.meter = Meter::new(form);
+                }
                 deadline.clear();
                 client.abandon();
                 return relay::read_to_end(active, response);
@@ -174,6 +180,23 @@ pub(crate) async fn refuse<D: Downstream>(worker: &Rc<Worker>, refusal: Refusal,
     active.finish();
 }
 
+/// A long answer of the gate's own counts among those that wait for their clients.
+struct Untaken(Rc<Worker>, usize);
+
+impl Untaken {
+    /// `None` where there is no room for so many bytes.
+    fn new(worker: &Rc<Worker>, bytes: usize) -> Option<Self> {
+        let has_room = bytes == 0 || worker.keep_made(bytes);
+        has_room.then(|| Self(Rc::clone(worker), bytes))
+    }
+}
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
+        self.0.drop_made(self.1);
+    }
+}
+
 /// Answers for the gate itself.
 async fn answer<D: Downstream>(
     active: &mut ActiveExchange,
@@ -182,6 +205,13 @@ async fn answer<D: Downstream>(
     client: &mut D,
 ) -> Verdict {
     active.drop_body();
+    let bytes = match &verdict {
+        Verdict::Kept(document) if document.len() > reply::PIECE_BYTES => document.len(),
+        _ => 0,
+    };
+    let Some(_untaken) = Untaken::new(active.worker(), bytes) else {
+        return active.refuse_unread(Refusal::AnswersUntaken);
+    };
     let patience = reply::Patience {
         worker: active.worker(),
         stall: active.view().snapshot().bounds.write_stall,

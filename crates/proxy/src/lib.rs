@@ -48,4 +48,5 @@ mod worker;
 mod worker_snapshot;
 
 pub use clock::monotonic;
+pub use mcp::arguments;
 pub use tools::TOOL_CALLER;

@@ -392,7 +392,10 @@ async fn whole<D: Downstream>(to: &mut D, body: &[u8], patience: Patience<'_>) -
     part(to, body, true, patience).await
 }
 
-/// Sends part of a body; with `end` its last.
+/// Bytes that are given to a client at once: it keeps a copy of what it has not sent.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
+
+/// Sends part of a body, piece by piece; with `end` its last.
 ///
 /// # Errors
 /// As [`refuse`].
@@ -402,26 +405,34 @@ pub(crate) async fn part<D: Downstream>(
     end: bool,
     patience: Patience<'_>,
 ) -> io::Result<u64> {
-    let mut sent = false;
     let mut deadline = Deadline::new(&patience.worker.clock.wheel);
-    deadline.set(patience.stall);
-    poll_fn(|cx| {
-        if !std::mem::replace(&mut sent, true) {
-            to.send(cx, &[body], end)?;
-        }
-        match to.poll_flushed(cx) {
-            Poll::Ready(flushed) => Poll::Ready(flushed),
-            Poll::Pending => {
-                if to.progressed() {
-                    deadline.set(patience.stall);
-                }
-                let gone = || Err(io::ErrorKind::TimedOut.into());
-                deadline.poll(cx).map(|()| gone())
+    let mut rest = body;
+    loop {
+        let (piece, after) = rest.split_at(rest.len().min(PIECE_BYTES));
+        let is_last = after.is_empty();
+        let mut sent = false;
+        deadline.set(patience.stall);
+        poll_fn(|cx| {
+            if !std::mem::replace(&mut sent, true) {
+                to.send(cx, &[piece], end && is_last)?;
             }
+            match to.poll_flushed(cx) {
+                Poll::Ready(flushed) => Poll::Ready(flushed),
+                Poll::Pending => {
+                    if to.progressed() {
+                        deadline.set(patience.stall);
+                    }
+                    let gone = || Err(io::ErrorKind::TimedOut.into());
+                    deadline.poll(cx).map(|()| gone())
+                }
+            }
+        })
+        .await?;
+        if is_last {
+            return Ok(body.len() as u64);
         }
-    })
-    .await?;
-    Ok(body.len() as u64)
+        rest = after;
+    }
 }
 
 mod listing;

@@ -35,6 +35,12 @@ impl Stint {
         is_within
     }
 
+    /// Whether it is the turn of others.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.0 >= STINT_BYTES
+    }
+
     /// Lets others run when it is their turn.
     #[inline]
     pub(crate) async fn pass(&mut self) {

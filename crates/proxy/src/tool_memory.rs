@@ -126,6 +126,16 @@ impl Tools {
         has_room
     }
 
+    /// So many bytes of an answer wait for its client: they count, whether there is room or not.
+    pub(crate) fn waits(&self, bytes: usize) {
+        self.answers.set(self.answers.get().saturating_add(bytes));
+    }
+
+    /// So many wait no more.
+    pub(crate) fn waits_no_more(&self, bytes: usize) {
+        self.answers.set(self.answers.get().saturating_sub(bytes));
+    }
+
     /// A server's list, where it is at hand, not older than it may be, and not from before a change that the server told of.
     pub(crate) fn list(
         &self,

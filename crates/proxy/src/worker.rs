@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::runtime_config::{Ports, RuntimeConfig, WorkerMetrics};
 use crate::timers::Timers;
-use crate::upstream::pool::Pool;
+use crate::upstream::pool::{Opened, Pool};
 use crate::why;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -34,6 +34,8 @@ const UNTAKEN_BYTES_MAX: usize = 128 << 20;
 pub(crate) struct Worker {
     view: RefCell<Rc<WorkerSnapshot>>,
     pools: RefCell<HashMap<Origin, Rc<Pool>>>,
+    /// Connections of pools that no endpoint has any more, until the last has ended.
+    retired: RefCell<Vec<Opened>>,
     pub(crate) clock: Clock,
     pub(crate) timers: Timers,
     pub(crate) buffers: Buffers,
@@ -79,10 +81,12 @@ impl Worker {
         seed: u64,
     ) -> Rc<Self> {
         let mut pools = HashMap::new();
-        let view = WorkerSnapshot::adopt(publication, None, &mut pools, sampling, seed);
+        let none = &mut Vec::new();
+        let view = WorkerSnapshot::adopt(publication, None, &mut pools, none, sampling, seed);
         Rc::new(Self {
             view: RefCell::new(Rc::new(view)),
             pools: RefCell::new(pools),
+            retired: RefCell::default(),
             clock,
             timers,
             buffers: Buffers::default(),
@@ -112,6 +116,7 @@ impl Worker {
             publication,
             Some(&old),
             &mut self.pools.borrow_mut(),
+            &mut self.retired.borrow_mut(),
             None,
             0,
         );
@@ -287,6 +292,10 @@ impl Worker {
             opened += pool.prune();
             moved += pool.take_moved();
         }
+        self.retired.borrow_mut().retain(|retired| {
+            opened += retired.change();
+            !retired.is_none()
+        });
         if moved != 0 {
             self.sink(|s| s.moved(moved));
         }

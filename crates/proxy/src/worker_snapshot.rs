@@ -5,7 +5,7 @@
 //! Not here: what the memory means (`policy::shard`).
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use policy::trace::Sampling;
 
 use crate::runtime_config::RuntimeConfig;
 use crate::tool_memory::Tools;
-use crate::upstream::pool::Pool;
+use crate::upstream::pool::{Opened, Pool};
 
 /// A revision as one worker uses it.
 pub(crate) struct WorkerSnapshot {
@@ -48,11 +48,12 @@ impl WorkerSnapshot {
     }
 
     /// The first view of a worker, or the one after `old`. Pools of origins that stay are kept
-    /// with their connections.
+    /// with their connections; of the others the counts go on as `retired`.
     pub(crate) fn adopt(
         publication: &RuntimeConfig,
         old: Option<&Self>,
         pools: &mut HashMap<Origin, Rc<Pool>>,
+        retired: &mut Vec<Opened>,
         sampling: Option<Sampling>,
         seed: u64,
     ) -> Self {
@@ -61,7 +62,9 @@ impl WorkerSnapshot {
             Some(old) => Shard::carried(snapshot, old.snapshot(), &mut old.shard.borrow_mut()),
             None => Shard::new(snapshot, sampling, seed),
         };
-        pools.retain(|origin, _| snapshot.endpoints.iter().any(|e| e.origin == *origin));
+        let stay: HashSet<&Origin> = snapshot.endpoints.iter().map(|e| &e.origin).collect();
+        let gone = pools.extract_if(|origin, _| !stay.contains(origin));
+        retired.extend(gone.map(|(_, pool)| pool.opened()));
         let of = snapshot.endpoints.iter().map(|endpoint| {
             let origin = &endpoint.origin;
             let key = (origin.ca_file.clone(), origin.certificate.clone());

@@ -98,7 +98,10 @@ impl Sink for WorkerMetrics {
             attempt.result,
             attempt.retry,
         );
-        if let (None, Some(reporter)) = (attempt.trouble(), &mut self.reporter) {
+        // What was not sent says nothing of its endpoint, neither good nor bad.
+        if let (Ok(_), None, Some(reporter)) =
+            (attempt.result, attempt.trouble(), &mut self.reporter)
+        {
             reporter.well(snapshot, attempt.endpoint);
         }
     }

@@ -3,6 +3,8 @@
 //! Invariant: nobody is asked but addresses of the configuration in force, at the path that it says, and no credential is sent.
 //! Not here: asking (`callout`), what is made of the answers (`policy::balancing`), how it is shown (`metrics::balancing`).
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +87,7 @@ pub(crate) fn watch(
 ) -> Result<Vec<Arc<Asked>>, String> {
     let snapshot = &revision.snapshot;
     let mut watched = Vec::new();
+    let mut bundles = BTreeMap::new();
     for (backend, metrics) in snapshot.backends.iter().zip(&host.engine_metrics) {
         let (Some(balancer), Some(metrics)) = (&backend.balancer, metrics) else {
             continue;
@@ -104,6 +107,9 @@ pub(crate) fn watch(
                 shared: Arc::clone(shared),
                 url,
                 every: metrics.every,
+                roots: *bundles
+                    .entry(endpoint.origin.ca_file.as_str())
+                    .or_insert_with(|| print(&endpoint.origin.ca_file, sources)),
             };
             let begin = || begin(&who, endpoint, (host, sources), services);
             let asked = services.watched.asked(&who, begin);
@@ -112,6 +118,13 @@ pub(crate) fn watch(
         }
     }
     Ok(watched)
+}
+
+/// What tells a bundle from others; none where the system's roots are meant, or it cannot be read, which is told where it is used.
+fn print(bundle: &str, sources: &dyn Sources) -> Option<[u8; 32]> {
+    let path = Some(bundle).filter(|bundle| !bundle.is_empty())?;
+    let bytes = sources.read(Path::new(path), config::FILE_BYTES_MAX).ok()?;
+    Some(::identity::fingerprint(&bytes))
 }
 
 /// Begins to ask an engine.

@@ -60,13 +60,13 @@ pub(crate) async fn follow(running: &Arc<Running>) {
     loop {
         tokio::select! {
             () = cluster.changed() => {}
-            // A file of ours may have been what was wrong, and is taken without a change of objects.
+            // A file of ours, or what may pass, may have been what was wrong, and is taken without a change of objects.
             () = tokio::time::sleep(AGAIN), if is_failed => {
                 is_failed = !running.last_reload_good.load(Ordering::SeqCst);
                 if !is_failed {
                     cluster.tell(None);
                 }
-                continue;
+                // A change may have begun to settle, and is looked at here, or by nobody.
             }
         }
         let taking = Arc::clone(running);

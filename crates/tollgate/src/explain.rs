@@ -28,6 +28,7 @@ use wire::head::RequestHead;
 use wire::http1::{Limits, Step, parse_request};
 
 pub(crate) use self::arguments::Explain;
+use self::asked::Used;
 use self::decided::Decided;
 use crate::running::{load_with, publication};
 use crate::services::{Moment, Services, now_s};
@@ -102,7 +103,7 @@ async fn judged(
     loop {
         let unix_ms = asked.at.unwrap_or_else(|| now_s() * 1000);
         let tool = asked::tool(asked, body);
-        let call = (&head, tool.as_deref());
+        let call = (&head, tool.as_ref());
         let outcome = once((asked.from, unix_ms), call, body, revision).await;
         let is_pending = outcome.record.code == "identity_unavailable";
         if !is_pending || began.elapsed() > KEYS_WITHIN {
@@ -116,7 +117,7 @@ async fn judged(
 /// The call from its head to the moment at which it would go upstream.
 async fn once(
     (from, unix_ms): (IpAddr, u64),
-    (head, tool): (&RequestHead, Option<&str>),
+    (head, tool): (&RequestHead, Option<&Used>),
     body: &[u8],
     revision: &Revision,
 ) -> Outcome {

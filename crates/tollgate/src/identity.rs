@@ -55,7 +55,7 @@ pub(crate) struct KeysState {
 pub(crate) fn complete(
     snapshot: &mut Snapshot,
     written: &[CredentialSource],
-    has_ledger: bool,
+    ledger: Option<&config::Ledger>,
     sources: &dyn Sources,
     moment: Moment<'_>,
 ) -> Result<Vec<KeysState>, String> {
@@ -67,9 +67,7 @@ pub(crate) fn complete(
         let verifier: Arc<dyn Verifier> = match &source.kind {
             CredentialKind::Keys(path) => {
                 let (mut keys, version) = keys(path, &source.place, sources, moment)?;
-                if !has_ledger {
-                    without_budgets(&mut keys, &source.place, moment)?;
-                }
+                with_kept_budgets(&mut keys, &source.place, ledger, moment)?;
                 files.push(KeysState {
                     source: source.place.clone(),
                     path: path.clone(),
@@ -286,15 +284,34 @@ fn keys(
     }
 }
 
-/// Leaves out keys with budgets, which nobody would count, where keys alone are read anew; else they are a fault.
-fn without_budgets(keys: &mut KeyTable, place: &str, moment: Moment<'_>) -> Result<(), String> {
-    let left_out = keys.leave_out_budgeted();
+/// Leaves out keys with budgets of which nobody would know after a restart what was spent, where keys alone are read anew; else they
+/// are a fault.
+fn with_kept_budgets(
+    keys: &mut KeyTable,
+    place: &str,
+    ledger: Option<&config::Ledger>,
+    moment: Moment<'_>,
+) -> Result<(), String> {
+    let most = ledger.map_or(0, config::Ledger::period_days_max);
+    let mut longest = 0;
+    let left_out = keys.leave_out_budgeted(|budget| {
+        let days = budget.calendar.every.days_max();
+        longest = longest.max(days);
+        days <= most
+    });
     if left_out == 0 {
         return Ok(());
     }
-    let says = format!(
-        "{place}.keys.file: keys have budgets, which need a ledger; write ledger: {{ path: usage.db }}"
-    );
+    let says = match ledger {
+        None => {
+            "keys have budgets, which need a ledger; write ledger: { path: usage.db }".to_owned()
+        }
+        Some(_) => format!(
+            "rows of the ledger do not last for the budgets of keys; write ledger.retention: {}d or more",
+            longest + 1
+        ),
+    };
+    let says = format!("{place}.keys.file: {says}");
     if !matches!(moment, Moment::Keys(_)) {
         return Err(says);
     }

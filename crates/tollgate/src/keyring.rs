@@ -28,6 +28,8 @@ pub(crate) struct Keyring {
     /// Workloads that there are.
     workloads: Vec<String>,
     has_ledger: bool,
+    /// The longest period of a budget, days, for which the ledger keeps rows.
+    period_days_max: u64,
     absent: Absent,
 }
 
@@ -86,6 +88,11 @@ impl Keyring {
         Some(Self {
             file,
             has_ledger: loaded.host.ledger.is_some(),
+            period_days_max: loaded
+                .host
+                .ledger
+                .as_ref()
+                .map_or(0, config::Ledger::period_days_max),
             absent,
             workloads: workloads.map(|w| w.name.to_string()).collect(),
         })
@@ -97,6 +104,7 @@ impl Keyring {
             file,
             workloads: Vec::new(),
             has_ledger: false,
+            period_days_max: 0,
             absent,
         }
     }
@@ -161,6 +169,16 @@ impl Keyring {
         if !wanted.budgets.is_empty() && !self.has_ledger {
             let says = "a budget needs a ledger, from which it is read back after a restart; write ledger: { path: usage.db }";
             return Err(KeyFault::Wrong(says.to_owned()));
+        }
+        let budgets = wanted.budgets.iter().filter_map(WrittenBudget::lowered);
+        let days = budgets.map(|budget| budget.calendar.every.days_max());
+        let longest = days.max().unwrap_or(0);
+        if longest > self.period_days_max {
+            let says = format!(
+                "rows of the ledger do not last for this budget's period, which would begin anew at a restart; write ledger.retention: {}d or more",
+                longest + 1
+            );
+            return Err(KeyFault::Wrong(says));
         }
         Ok(())
     }

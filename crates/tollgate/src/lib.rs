@@ -4,6 +4,7 @@
 //! Exit codes: 0 done; 1 a configuration or the machine says no; 2 wrong usage.
 //! Not here: anything that one of the crates below decides or does; the demo, of which only its options are known.
 
+mod again;
 mod allocator;
 mod authority;
 mod balancing;

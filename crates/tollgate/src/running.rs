@@ -25,6 +25,7 @@ use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
 use tokio::sync::Notify;
 
+use crate::again::Again;
 use crate::authority;
 use crate::balancing;
 use crate::calibration::Calibrator;
@@ -63,6 +64,8 @@ pub(crate) struct Running {
     pub(crate) services: Services,
     pub(crate) reloads: [AtomicU64; 2],
     pub(crate) last_reload_good: AtomicBool,
+    /// Whether and when a reload that was refused is tried again.
+    again: Mutex<Again>,
     origin: Origin,
     /// The files of keys are in force as they are.
     pub(crate) are_keys_taken: AtomicBool,
@@ -231,11 +234,10 @@ pub(crate) fn publication(
     let keyring = Keyring::of(&loaded, Absent::IsLost).map(Arc::new);
     let issuers = issuers::named(&loaded.host);
     let credentials = std::mem::take(&mut loaded.host.credentials);
-    let has_ledger = loaded.host.ledger.is_some();
     let key_files = identity::complete(
         &mut loaded.snapshot,
         &credentials,
-        has_ledger,
+        loaded.host.ledger.as_ref(),
         sources,
         moment,
     )?;
@@ -370,6 +372,7 @@ impl Running {
             stop: Notify::new(),
             reloads: [AtomicU64::new(0), AtomicU64::new(0)],
             last_reload_good: AtomicBool::new(true),
+            again: Mutex::default(),
             origin,
             are_keys_taken: AtomicBool::new(true),
             current: Mutex::new(current),
@@ -417,6 +420,10 @@ impl Running {
     /// Reloads where a watched file changed, unless that is going on.
     pub(crate) fn look(&self) {
         self.origin.marks.try_to_catch_up(|| self.reload());
+        if self.again().is_due(Instant::now()) {
+            // What was refused is in the log.
+            drop(self.reload_now());
+        }
         if let Some(counting) = &self.outlets.counting {
             counting.cache().drop_old();
         }
@@ -490,6 +497,12 @@ impl Running {
         Ok(())
     }
 
+    fn again(&self) -> std::sync::MutexGuard<'_, Again> {
+        self.again
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// Loads anew and publishes, or says why not and changes nothing. One at a time: [`Marks`] sees to it.
     fn reload(&self) -> Reloaded {
         let before = self.current();
@@ -502,7 +515,11 @@ impl Running {
         let world = Keeping(&files);
         let loaded = self.origin.load(&world);
         let result = loaded
-            .map_err(|faults| (faults.to_string(), faults.watched))
+            .map_err(|faults| Refused {
+                says: faults.to_string(),
+                watched: faults.watched,
+                may_pass: false,
+            })
             .and_then(|mut loaded| {
                 let watched = loaded.watched.clone();
                 self.stay_where_they_are(&mut loaded);
@@ -516,11 +533,17 @@ impl Running {
                 for warning in &loaded.warnings {
                     tracing::warn!("{warning}");
                 }
-                let failed = |fault| (fault, watched.clone());
+                let refused = |says, may_pass| Refused {
+                    says,
+                    watched: watched.clone(),
+                    may_pass,
+                };
+                // What the machine did not give it may give the next time.
+                let failed = |fault| refused(fault, true);
                 let unmet = needs::faults(&loaded.host, Some(&self.origin.fixed));
                 if !unmet.is_empty() {
                     let lines: Vec<String> = unmet.iter().map(ToString::to_string).collect();
-                    return Err(failed(lines.join("\n")));
+                    return Err(refused(lines.join("\n"), false));
                 }
                 let has_tokenizers = !loaded.host.tokenizers.is_empty();
                 let addresses = listeners::addresses(&loaded.host.listeners);
@@ -563,15 +586,21 @@ impl Running {
                     .unwrap_or_else(std::sync::PoisonError::into_inner) = files;
                 self.are_keys_taken.store(true, Ordering::SeqCst);
                 self.last_reload_good.store(true, Ordering::SeqCst);
+                self.again().end();
                 (watched, Ok(version))
             }
-            Err((faults, consulted)) => {
-                tracing::error!(
-                    kept = before.revision.snapshot.version,
-                    see =
-                        "docs/troubleshooting.md#configuration-refused-the-old-one-stays-in-force",
-                    "configuration refused, the old one stays in force:\n{faults}"
-                );
+            Err(Refused {
+                says,
+                watched: consulted,
+                may_pass,
+            }) => {
+                if self.again().begin(&says, may_pass, Instant::now()) {
+                    tracing::error!(
+                        kept = before.revision.snapshot.version,
+                        see = "docs/troubleshooting.md#configuration-refused-the-old-one-stays-in-force",
+                        "configuration refused, the old one stays in force:\n{says}"
+                    );
+                }
                 let taken = self.take_keys(&before);
                 if let Err(fault) = &taken {
                     tracing::error!("the file of keys cannot be used either: {fault}");
@@ -583,10 +612,19 @@ impl Running {
                 watched.extend(consulted);
                 watched.sort();
                 watched.dedup();
-                (watched.into(), Err(faults))
+                (watched.into(), Err(says))
             }
         }
     }
+}
+
+/// Why a configuration is not taken.
+struct Refused {
+    says: String,
+    /// The files that were consulted.
+    watched: Vec<PathBuf>,
+    /// The configuration is not what is wrong.
+    may_pass: bool,
 }
 
 #[cfg(test)]

@@ -315,11 +315,13 @@ pub(crate) async fn until_stopped(
     let marking = tokio::spawn(budget::mark(Arc::clone(running)));
     let telling = tokio::spawn(watch_ledger(Arc::clone(running)));
     let noticing = tokio::spawn(conditions::watch(Arc::clone(running)));
+    let mut reloads = std::pin::pin!(reloads(running, hangups));
+    let mut also = std::pin::pin!(also);
     let stopped = tokio::select! {
         word = told() => word,
-        () = reloads(running, hangups) => Ok("reloads ended"),
+        () = &mut reloads => Ok("reloads ended"),
         () = running.stop.notified() => Ok(ASKED),
-        () = also => Ok("done"),
+        () = &mut also => Ok("done"),
     };
     // Readiness goes first, so that whoever balances load looks elsewhere before we close.
     running.draining.store(true, Ordering::SeqCst);
@@ -327,6 +329,8 @@ pub(crate) async fn until_stopped(
         tracing::info!(delay = ?ready.delay, "not ready any more; the drain begins after the delay");
         tokio::select! {
             () = tokio::time::sleep(ready.delay) => {}
+            // The gate goes on as before: where calls go may change meanwhile.
+            _ = async { tokio::join!(&mut reloads, &mut also) } => {}
             _ = told() => {
                 tracing::warn!("second signal: ending the drain delay");
             }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use callout::{Handle, OpenId, Questions, Service, Url};
+use callout::{Handle, OpenId, QuestionCounts, Questions, Service, Url};
 use config::{LoginClient, MadeCredential};
 use counting::PromptDesk;
 use identity::jwt::IssuerKeys;
@@ -69,7 +69,49 @@ pub(crate) struct Services {
     pub(crate) prompts: Arc<Prompts>,
     /// Responses that are kept for callers.
     pub(crate) responses: Arc<Responses>,
-    asked: Mutex<BTreeMap<Asked, Arc<Questions>>>,
+    asked: Mutex<Counted>,
+}
+
+/// Everybody who is or was asked. Invariant: of who is asked no more [`ASKED_MAX`] are told apart at most, whose sums go on as those of
+/// `other`; who is asked is told apart, however many they are.
+#[derive(Debug, Default)]
+struct Counted {
+    of: BTreeMap<Asked, Arc<Questions>>,
+    others: BTreeMap<&'static str, QuestionCounts>,
+}
+
+/// How many of those who may be asked no more are told apart: addresses of Pods come and go.
+const ASKED_MAX: usize = 64;
+/// What the others are called.
+const OTHER: &str = "other";
+
+impl Counted {
+    fn of(&mut self, who: Asked) -> Arc<Questions> {
+        let found = Arc::clone(self.of.entry(who).or_default());
+        let is_past = |questions: &Arc<Questions>| Arc::strong_count(questions) == 1;
+        let past = self.of.values().filter(|of| is_past(of)).count();
+        if past > ASKED_MAX {
+            let others = &mut self.others;
+            self.of.retain(|(service, _), questions| {
+                let stays = !is_past(questions);
+                if !stays {
+                    let (sum, more) = (others.entry(service).or_default(), questions.counts());
+                    sum.answered += more.answered;
+                    sum.kept += more.kept;
+                    sum.failed += more.failed;
+                }
+                stays
+            });
+        }
+        found
+    }
+
+    fn all(&self) -> Vec<(Asked, QuestionCounts)> {
+        let of = self.of.iter().map(|(who, of)| (who.clone(), of.counts()));
+        let others = self.others.iter();
+        let others = others.map(|(service, sum)| ((*service, OTHER.to_owned()), *sum));
+        of.chain(others).collect()
+    }
 }
 
 /// Counts prompts for callers that ask, while there is who counts.
@@ -211,17 +253,12 @@ impl Services {
 
     /// Where questions to a service are counted.
     pub(crate) fn questions(&self, service: &'static str, url: &Url) -> Arc<Questions> {
-        let mut asked = locked(&self.asked);
-        Arc::clone(asked.entry((service, url.authority())).or_default())
+        locked(&self.asked).of((service, url.authority()))
     }
 
     /// Everybody who is or was asked, with what became of the questions.
-    pub(crate) fn asked(&self) -> Vec<(Asked, callout::QuestionCounts)> {
-        let asked = locked(&self.asked);
-        asked
-            .iter()
-            .map(|(who, questions)| (who.clone(), questions.counts()))
-            .collect()
+    pub(crate) fn asked(&self) -> Vec<(Asked, QuestionCounts)> {
+        locked(&self.asked).all()
     }
 
     /// Forgets issuers of other names.
@@ -267,4 +304,27 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn now_s() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_asked_no_more_is_not_told_apart_for_ever_and_no_sum_falls() {
+        let mut counted = Counted::default();
+        let service = "engine_metrics";
+        let kept = counted.of((service, "10.0.0.1:80".to_owned()));
+        kept.note(true);
+        for n in 0..1000 {
+            let pod = counted.of((service, format!("10.1.{}.{}:80", n / 250, n % 250)));
+            pod.note(n % 2 == 0);
+        }
+        let all = counted.all();
+        assert!(all.len() <= ASKED_MAX + 3, "{}", all.len());
+        let sum = |of: fn(&QuestionCounts) -> u64| all.iter().map(|(_, n)| of(n)).sum::<u64>();
+        assert_eq!((sum(|n| n.answered), sum(|n| n.failed)), (501, 500));
+        let own = all.iter().find(|((_, host), _)| host == "10.0.0.1:80");
+        assert_eq!(own.map(|(_, n)| n.answered), Some(1));
+    }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Who {
     pub(crate) url: String,
     /// How often.
     pub(crate) every: Duration,
+    /// Who is believed to be it, as the bundle of roots says now: another content of the same file is another trust.
+    pub(crate) roots: Option<[u8; 32]>,
 }
 
 impl Who {
@@ -32,6 +34,7 @@ impl Who {
         Arc::ptr_eq(&self.shared, &other.shared)
             && self.url == other.url
             && self.every == other.every
+            && self.roots == other.roots
     }
 }
 
@@ -58,5 +61,26 @@ impl Watched {
         });
         all.push(Arc::downgrade(&asked));
         Ok(asked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_is_asked_anew_where_other_roots_are_believed() {
+        let who = Who {
+            shared: Arc::default(),
+            url: "https://10.0.0.1:8000/metrics".to_owned(),
+            every: Duration::from_secs(1),
+            roots: Some([1; 32]),
+        };
+        assert!(who.is(&who.clone()));
+        let rotated = Who {
+            roots: Some([2; 32]),
+            ..who.clone()
+        };
+        assert!(!who.is(&rotated));
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn pass(asked: Operation, request: &mut Request) -> Result<()> {
             } else {
                 below
             };
-            request.path = Some(deployed(model, below));
+            request.path = Some(deployed(model, below).into());
             Ok(())
         }
         _ => {
@@ -62,7 +62,7 @@ pub(crate) fn pass(asked: Operation, request: &mut Request) -> Result<()> {
 pub(crate) fn write(call: Call<'_>, request: &mut Request) -> Result<()> {
     let path = deployed(&call.model, openai::PATH);
     openai::write_call::write(call, request)?;
-    request.path = Some(path);
+    request.path = Some(path.into());
     Ok(())
 }
 

@@ -14,6 +14,8 @@ use crate::raw::{Object, Raw};
 /// One call of a model.
 #[derive(Debug, Default)]
 pub(crate) struct Call<'a> {
+    /// Bytes of what the client said.
+    pub(crate) bytes: usize,
     pub(crate) model: Cow<'a, str>,
     pub(crate) is_streamed: bool,
     /// The client reads a stream's usage.
@@ -288,6 +290,11 @@ impl Said<'_> {
 }
 
 impl Call<'_> {
+    /// Bytes that it is likely to take when it is said again.
+    pub(crate) const fn room(&self) -> usize {
+        self.bytes + self.bytes / 4 + 256
+    }
+
     /// That this part of this message cannot be said.
     pub(crate) fn unsaid(&self, message: &Message<'_>, part: &Part<'_>, says: &str) -> Fault {
         let fault = Fault::new(says);

@@ -123,6 +123,7 @@ impl Filter for Translation {
         let raw = Raw::unread(&body).ok_or_else(|| Fault::new("the body is not a JSON object"))?;
         let prepared = client.prepare(raw)?;
         let mut call = client.read_call(raw, &prepared, request)?;
+        call.bytes = body.len();
         if request.shares_account {
             stored::check(&call, target)?;
         }
@@ -151,7 +152,10 @@ impl Filter for Translation {
 fn put(mut made: Request, request: &mut Request) {
     request.path = made.path;
     request.query = made.query.or(Some(String::new()));
-    request.headers.append(&mut made.headers);
+    match request.headers.is_empty() {
+        true => request.headers = made.headers,
+        false => request.headers.append(&mut made.headers),
+    }
     request.dropped.append(&mut made.dropped);
     request.body = made.body;
 }
@@ -482,15 +486,20 @@ impl ResponseFilter for Document {
     }
 
     fn pass(&mut self, piece: &[u8], is_over: bool, out: &mut Vec<Bytes>) -> Result<(), Stop> {
-        self.held.extend_from_slice(piece);
-        if self.held.len() > DOCUMENT_BYTES {
+        if self.held.len() + piece.len() > DOCUMENT_BYTES {
             return Err(Stop::Malformed);
+        }
+        // One that came in one piece is read where it is.
+        let is_whole = is_over && self.held.is_empty();
+        if !is_whole {
+            self.held.extend_from_slice(piece);
         }
         if is_over {
             let held = std::mem::take(&mut self.held);
+            let document: &[u8] = if is_whole { piece } else { &held };
             let mut made = Vec::new();
             self.pair
-                .pass(&mut made, |reader, tell| reader.document(&held, tell))?;
+                .pass(&mut made, |reader, tell| reader.document(document, tell))?;
             if self.pair.has_failed {
                 // Its status says that it is an answer, and it is none.
                 return Err(Stop::Malformed);

@@ -49,6 +49,21 @@ impl Json {
         }
     }
 
+    /// What a value or a member begins with, to the value within it that is to be written next.
+    #[inline]
+    pub(crate) fn lead(&mut self, json: &'static str) {
+        self.begin();
+        self.out.extend_from_slice(json.as_bytes());
+        self.is_comma_due = false;
+    }
+
+    /// What ends that, behind the value.
+    #[inline]
+    pub(crate) fn trail(&mut self, json: &'static str) {
+        self.out.extend_from_slice(json.as_bytes());
+        self.is_comma_due = true;
+    }
+
     /// Begins an object that whoever takes the bytes goes on with.
     pub(crate) fn open_object(&mut self) {
         self.open(b'{');
@@ -128,14 +143,15 @@ impl Json {
     }
 
     pub(crate) fn text(&mut self, text: &str) {
-        self.begin();
         if is_plain(text.as_bytes()) {
-            self.out.reserve(text.len() + 2);
+            self.out.reserve(text.len() + 3);
+            self.begin();
             self.out.push(b'"');
             self.out.extend_from_slice(text.as_bytes());
             self.out.push(b'"');
             return;
         }
+        self.begin();
         let written = serde_json::to_writer(&mut self.out, text);
         debug_assert!(written.is_ok(), "a vector takes every text");
     }
@@ -164,6 +180,10 @@ impl Json {
 
     pub(crate) fn whole(&mut self, number: u64) {
         self.begin();
+        if let Some(digit) = u8::try_from(number).ok().filter(|digit| *digit < 10) {
+            // As most counts of what a cache did are.
+            return self.out.push(b'0' + digit);
+        }
         let written = serde_json::to_writer(&mut self.out, &number);
         debug_assert!(written.is_ok(), "a vector takes every number");
     }
@@ -177,6 +197,7 @@ impl Json {
     }
 
     /// The member `name` as this text.
+    #[inline]
     pub(crate) fn say(&mut self, name: &'static str, text: &str) {
         self.key(name).text(text);
     }

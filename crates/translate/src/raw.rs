@@ -5,6 +5,8 @@
 //! Invariant: a member that is said twice is a fault where anybody looks at it, since readers differ in which one they take.
 //! Not here: finding a few members of a body in one pass (`wire::json`).
 
+#[cfg(test)]
+pub(crate) mod alike;
 mod members;
 
 use std::borrow::Cow;
@@ -13,7 +15,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use wire::filter::Stop;
-use wire::json::is_plain;
+use wire::json::{as_text, is_plain};
 
 pub(crate) use self::members::{Members, Seen};
 use crate::fault::{Fault, Result};
@@ -62,7 +64,7 @@ impl<'a> Raw<'a> {
 
     /// A document that is an object at first sight; what it is comes out when it is taken apart.
     pub(crate) fn unread(json: &'a [u8]) -> Option<Self> {
-        let text = std::str::from_utf8(json).ok()?;
+        let text = as_text(json)?;
         Some(Self(text.trim_ascii())).filter(|document| document.is_object())
     }
 

@@ -7,6 +7,7 @@ mod line;
 mod wide;
 
 pub(crate) use line::line_without;
+pub use wide::as_text;
 pub(crate) use wide::{WIDE_BYTES, WORD_BYTES, WORDS, has_no_special, specials};
 
 /// Bytes in a block.

@@ -32,7 +32,7 @@ pub use head::{CallHead, IncludeUsage, Prompts, StreamOptions};
 pub use inside::{FoundInside, Inside, Minds};
 pub use items::ItemPage;
 pub use realtime::{
-    Cap, NoEvent, RealtimeAsked, RealtimeTold, has_media, realtime_error, stored_in,
+    Cap, NoEvent, RealtimeAsked, RealtimeTold, media_bytes, realtime_error, stored_in,
 };
 pub use scan::CallScanner;
 pub use splice::{Splice, apply, spliced_len, splices};

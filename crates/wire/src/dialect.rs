@@ -386,6 +386,11 @@ impl ErrorFormat {
     /// What the callers of a path expect: that of the API whose path it is, or lies below.
     #[must_use]
     pub fn of(path: &str) -> Self {
+        // The root that a base URL has already may stand before the one that an SDK adds.
+        let path = match path.strip_prefix("/v1") {
+            Some(rest) if rest.starts_with("/v1") => rest,
+            _ => path,
+        };
         match path.strip_prefix("/v1/") {
             Some(rest) => Self::below_root(rest),
             None if path.starts_with("/v1beta/") || path.starts_with("/v1beta1/") => Self::Google,

@@ -26,11 +26,11 @@ pub type Chain = Vec<Arc<dyn Filter>>;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Request {
     /// What follows the root of the API, with its slash: `/messages`; the client's where nothing is said.
-    pub path: Option<String>,
+    pub path: Option<Cow<'static, str>>,
     /// The query, without its `?`; what passes of the client's where nothing is said.
     pub query: Option<String>,
     /// Fields that are added, names in lower case; each takes the place of the client's of that name.
-    pub headers: Vec<(Box<str>, Box<[u8]>)>,
+    pub headers: Vec<(Cow<'static, str>, Cow<'static, [u8]>)>,
     /// The model that the upstream is asked for, where the call names one.
     pub model: Option<Arc<str>>,
     /// How the client wants the answer, where its path says it.

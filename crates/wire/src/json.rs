@@ -23,13 +23,14 @@ mod state;
 mod text;
 mod token;
 
+pub use crate::block::as_text;
 pub use elements::Elements;
 pub use fault::{JsonFault, JsonFaultKind};
 pub use fold::{Spelling, is_spelling};
 pub use found::{Found, Kind, Member};
 pub use interest::{Interest, Interests, Repeat, Want};
 pub(crate) use interest::{is_same, split_path};
-pub use reader::Reader;
+pub use reader::{Reader, Spot};
 pub use scan::Scanner;
 pub use text::unescape;
 pub use token::is_plain;

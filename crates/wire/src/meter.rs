@@ -107,6 +107,12 @@ struct Coded {
 }
 
 impl Meter {
+    /// Whether it reads nothing: nobody has said yet what passes, or nothing of it is told.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        matches!(self.0, Inner::Unread)
+    }
+
     /// One that reads answers of this form.
     #[must_use]
     pub fn new(form: Form) -> Self {

@@ -391,7 +391,7 @@ async fn over_grpc_no_answer_is_neither() {
             }),
         ),
         (
-            "no CheckResponse",
+            "not a CheckResponse",
             Box::new(|| grpc_body(framed(b"\x0a\xff"), "0")),
         ),
         ("grpc-status stands twice", twice(&[], &["0", "7"])),

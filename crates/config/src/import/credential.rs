@@ -213,3 +213,10 @@ pub(super) fn variable_of(name: &str) -> String {
         name
     }
 }
+
+/// A variable for the key of an address.
+pub(super) fn key_of(url: &str) -> String {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = host.split(['/', ':']).next().unwrap_or_default();
+    format!("{}_API_KEY", variable_of(host))
+}

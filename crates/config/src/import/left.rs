@@ -211,7 +211,7 @@ pub(super) const LITELLM: Table = &[
     ),
     (
         &["mcp_aliases", "mcp_servers"],
-        "MCP servers do not stand behind the gate",
+        "servers of tools are `mcp.servers` here: docs/mcp.md",
     ),
     (
         &["public_model_groups", "model_group_settings"],
@@ -464,7 +464,7 @@ pub(super) const SECTIONS: Table = &[
             "mcp_aliases",
             "mcp_semantic_tool_filter",
         ],
-        "MCP servers do not stand behind the gate",
+        "servers of tools are `mcp.servers` here: docs/mcp.md",
     ),
     (&["callback_settings"], "nothing is sent to callbacks"),
     (

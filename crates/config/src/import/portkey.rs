@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::credential::free;
+use super::credential::{free, key_of};
 use super::deployment::target;
 use super::provider::{self, Kind, Provider};
 use super::read::{Section, scalar};
@@ -157,10 +157,15 @@ impl Plan {
         self.others(section, &known);
         let slug = word(section, "provider", findings);
         let slug = slug.or_else(|| word(section, "virtual_key", findings));
-        let Some(slug) = slug else {
+        let params = section.section("override_params", findings);
+        let model = word(&params, "model", findings);
+        let of_model = model.as_deref().filter(|model| model.starts_with('@'));
+        let of_model = of_model.and_then(|model| model.split('/').next());
+        let Some(slug) = slug.or_else(|| of_model.map(str::to_owned)) else {
             let says = "says no provider, and is left out";
             return findings.warn(&section.place, says, "");
         };
+        let by_slug = Some(slug.clone()).filter(|slug| slug.starts_with('@'));
         let slug = slug.trim_start_matches('@').to_owned();
         let prefix = SLUGS.iter().find(|(theirs, _)| *theirs == slug);
         let prefix = prefix.map_or(&*slug, |(_, ours)| ours);
@@ -180,6 +185,14 @@ impl Plan {
                 let hint = "write its provider beside it, such as \"provider\": \"anthropic\"";
                 return findings.warn(&section.place, says, hint);
             }
+            if let (None, Some(slug)) = (found, by_slug) {
+                let says = format!(
+                    "what the slug {} stands for is known at Portkey alone. It is left out",
+                    quoted(&slug)
+                );
+                let hint = "write its provider in its place, such as \"provider\": \"openai\"";
+                return findings.warn(&section.place, says, hint);
+            }
             let says = "is a provider whose address and credential have a form of their own, and is left out";
             let hint = "write a backend for it; docs/translation.md says how";
             return findings.warn(&section.place, says, hint);
@@ -188,8 +201,6 @@ impl Plan {
             let says = format!("{says}. This target is left out");
             return findings.warn(&section.place_of("custom_host"), says, "");
         }
-        let params = section.section("override_params", findings);
-        let model = word(&params, "model", findings);
         if model
             .as_deref()
             .is_some_and(|name| Pattern::read(name).is_err())
@@ -256,7 +267,8 @@ impl Plan {
                     .iter()
                     .any(|target| target.variable.as_deref() == Some(name))
         };
-        free(secret.provider, "_", is_taken)
+        let own = secret.host.as_deref().map(key_of);
+        free(own.as_deref().unwrap_or(secret.provider), "_", is_taken)
     }
 
     /// Notes targets that are asked for another model here than there: a route sends one name, or the client's.

@@ -91,6 +91,15 @@ impl Settings {
             findings.warn(&place, says, "give them to the gate");
         }
         settings.keys(root, &general, findings);
+        if root.get("mcp_servers").is_some() || litellm.get("mcp_servers").is_some() {
+            let from = match root.get("mcp_servers") {
+                Some(_) => root,
+                None => &litellm,
+            };
+            let says = "servers of tools are not taken over, and clients find none at /mcp";
+            let hint = "write them under `mcp.servers`: docs/mcp.md";
+            findings.warn(&from.place_of("mcp_servers"), says, hint);
+        }
         settings.name_the_rest(root, [&litellm, &router, &general]);
         settings
     }

@@ -24,10 +24,9 @@ use policy::subject::Whose;
 use super::backend::number;
 use super::route::{lowered, written_as};
 use crate::decode::{At, Field, MapOf, OneOrMany, Place, nearest};
+use crate::host::period_days_max;
 use crate::scalar::{Name, NameGlob, Pattern};
 use crate::schema::{Budget, Document};
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Group to its workloads.
 type Groups = HashMap<String, Vec<Arc<str>>>;
@@ -94,8 +93,8 @@ impl super::Lowering<'_> {
         };
         let periods = written.0.iter().filter_map(|(_, b)| b.as_ref()?.per.get());
         let longest = periods.map(|at| at.value.0.days_max()).max().unwrap_or(0);
-        let needed = DAY * u32::try_from(longest + 1).unwrap_or(u32::MAX);
-        if let Some(at) = ledger.retention.get().filter(|at| at.value.0 < needed) {
+        let is_short = |keep: Duration| period_days_max(keep) < longest;
+        if let Some(at) = ledger.retention.get().filter(|at| is_short(at.value.0)) {
             let says = format!("rows of {} do not last for the budgets' periods", at.shown);
             let hint = format!("write {}d or more", longest + 1);
             self.fault(&at.place, says, hint);

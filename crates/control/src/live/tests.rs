@@ -435,6 +435,26 @@ fn a_faulty_object_closes_what_it_was_to_open_and_nothing_else() {
             "it is of no use",
         ),
         (
+            "a second policy of limits for a route, of which the older is in force",
+            with(&|all| {
+                let rule = json!({ "limit": { "requests": 1, "unit": "Hour" } });
+                let good =
+                    json!({ "rateLimit": { "type": "Global", "global": { "rules": [rule] } } });
+                for (name, created) in [
+                    ("limit", "2026-01-01T00:00:00Z"),
+                    ("late", "2026-01-02T00:00:00Z"),
+                ] {
+                    let mut of = limit(policy("AIGatewayRoute", "two", &good));
+                    of["metadata"]["name"] = json!(name);
+                    of["metadata"]["creationTimestamp"] = json!(created);
+                    all.push(of);
+                }
+            }),
+            &[("m", "first"), ("n", "second limited")],
+            ("BackendTrafficPolicy", "late"),
+            "Accepted false Invalid spec.targetRefs[0]: has a policy of this kind already; write both into one",
+        ),
+        (
             "what a closed target leads to",
             with(&|all| all.retain(|of| of["kind"] != "Secret")),
             &[("m", "closed"), ("n", "second")],

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use policy::caller::{Caller, Proven};
+use policy::caller::{Caller, OwnBudget, Proven};
 use policy::fast_hash::Mix;
 use policy::identity::{Proof, Unproven, Verifier};
 use policy::model::ModelPattern;
@@ -49,11 +49,13 @@ impl KeyTable {
         Self(Err(why.into()))
     }
 
-    /// Takes keys with budgets of their own away; how many.
-    pub fn leave_out_budgeted(&mut self) -> usize {
+    /// Takes keys with a budget of their own away that is not kept, but for those that are revoked; how many.
+    pub fn leave_out_budgeted(&mut self, mut is_kept: impl FnMut(&OwnBudget) -> bool) -> usize {
         let before = self.len();
         if let Ok(known) = &mut self.0 {
-            known.retain(|_, known| known.caller.budgets.is_empty());
+            known.retain(|_, known| {
+                known.is_revoked || known.caller.budgets.iter().all(&mut is_kept)
+            });
         }
         before - self.len()
     }

@@ -1,8 +1,10 @@
 //! Cells as lines that fit a terminal.
 //!
 //! Invariant: no line is longer than it may be, but for a single word that is. Numbers are never
-//! shortened; names are, at their end, with a mark.
+//! shortened; names are, at their end, with a mark, where rows can be told apart by what is left of them.
 //! Not here: what stands in the cells (`table`).
+
+use std::collections::BTreeSet;
 
 /// Most letters of a name; a client may choose a model's.
 const NAME_MAX: usize = 32;
@@ -11,12 +13,14 @@ const SHORT_NAME_MAX: usize = 16;
 
 /// Lines of at most `width` characters from rows of cells, the first of which is the head. The first
 /// `names` columns are names, to the left; the others are to the right. Where the columns do not fit
-/// even with shorter names, each row becomes a paragraph: its names, and each number with its heading.
+/// even with shorter names, or these would make two rows one, each row becomes a paragraph: its names, and each number with its heading.
 #[must_use]
 pub fn laid_out(rows: &[Vec<String>], names: usize, width: usize) -> String {
     [NAME_MAX, SHORT_NAME_MAX]
         .into_iter()
-        .map(|most| aligned(&shortened(rows, names, most), names))
+        .map(|most| shortened(rows, names, most))
+        .filter(|short| distinct(short, names) == distinct(rows, names))
+        .map(|short| aligned(&short, names))
         .find(|text| text.lines().all(|line| line.chars().count() <= width))
         .unwrap_or_else(|| paragraphs(rows, names, width))
 }
@@ -53,6 +57,15 @@ fn shortened(rows: &[Vec<String>], names: usize, most: usize) -> Vec<Vec<String>
     };
     let row = |row: &Vec<String>| row.iter().enumerate().map(short).collect();
     rows.iter().map(row).collect()
+}
+
+/// How many rows can be told apart by their names.
+fn distinct(rows: &[Vec<String>], names: usize) -> usize {
+    let of: BTreeSet<Vec<&String>> = rows
+        .iter()
+        .map(|row| row.iter().take(names).collect())
+        .collect();
+    of.len()
 }
 
 fn paragraphs(rows: &[Vec<String>], names: usize, width: usize) -> String {
@@ -108,4 +121,32 @@ fn aligned(rows: &[Vec<String>], names: usize) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shortened_only_where_rows_stay_apart() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let table = |models: [&str; 2]| {
+            let rows = [
+                row(["key", "model", "tokens"]),
+                row(["k1", models[0], "1"]),
+                row(["k1", models[1], "22"]),
+            ];
+            laid_out(&rows, 2, 29)
+        };
+        let apart = table(["a-model-with-a-long-name", "b-model-with-a-long-name"]);
+        assert_eq!(
+            apart,
+            "key  model             tokens\nk1   a-model-with-a-…       1\nk1   b-model-with-a-…      22\n"
+        );
+        let alike = table(["claude-sonnet-4-5", "claude-sonnet-4-6"]);
+        assert_eq!(
+            alike,
+            "k1  claude-sonnet-4-5\n  tokens 1\nk1  claude-sonnet-4-6\n  tokens 22\n"
+        );
+    }
 }

@@ -11,7 +11,7 @@ use crate::budget_reservation;
 use crate::caller::Caller;
 use crate::clock::Mono;
 use crate::front::{Demand, limits_of, tightest};
-use crate::id::RouteId;
+use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
 use crate::refusal::Refusal;
 use crate::snapshot::{Grant, Snapshot};
@@ -67,6 +67,22 @@ pub(super) fn look(
     let workload = opened.workload;
     let exhausted = costs.then(|| budget_reservation::exhausted(workload, who, unix_ms, s, levels));
     Some((first, exhausted.flatten()?))
+}
+
+/// Why no call of somebody's is let in on this grant now: it has nothing left.
+#[must_use]
+pub(super) fn nothing_left(
+    grant: &Grant,
+    (workload, caller): (WorkloadId, Option<&Arc<Caller>>),
+    now: Mono,
+    unix_ms: u64,
+    s: &Snapshot,
+    levels: &Levels,
+) -> Option<Refusal> {
+    let who = s.who(workload, caller);
+    let least = Demand::charged(Some(1));
+    let short = short_of(grant, who, least, now, s, levels);
+    short.or_else(|| budget_reservation::exhausted(workload, who, unix_ms, s, levels))
 }
 
 /// Why a grant takes no call of so many tokens now.

@@ -1,6 +1,7 @@
 //! A request whose connection is to become a WebSocket of a provider's API: who may open one, and where it leads.
 //!
-//! Invariant: the connection itself holds nothing and costs nothing; what is asked for and answered on it does, call by call.
+//! Invariant: the connection itself holds nothing and costs nothing; what is asked for and answered on it does, call by call. Who has
+//! nothing left opens no session, on which a server would work before anybody could be asked.
 //! Not here: what is said on it (the host, [`crate::realtime`]).
 
 use wire::head::RequestHead;
@@ -8,7 +9,7 @@ use wire::head::RequestHead;
 use super::admission::{Admitted, Opened, known_name};
 use super::placing::Placing;
 use super::verdict::Verdict;
-use super::{Env, Exchange};
+use super::{Env, Exchange, look};
 use crate::front::{self, Reservation};
 use crate::id::RouteId;
 use crate::operation::Operation;
@@ -47,6 +48,12 @@ impl Exchange {
         self.may_open(opened, head, (Some(chosen.route), asked), s)?;
         if realtime::names_call(head) && !chosen.route.is_exclusive {
             return Err(Refusal::SharedAccount { member: "call_id" });
+        }
+        let who = (opened.workload, self.record.caller.as_ref());
+        let at = self.record.started_unix_ms;
+        let spent = look::nothing_left(chosen.grant, who, env.now, at, s, env.levels);
+        if let Some(refusal) = spent {
+            return Err(refusal);
         }
         let model = chosen.route.model.clone();
         let admitted = Admitted {

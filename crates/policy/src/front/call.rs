@@ -11,10 +11,10 @@ use super::authorize::{Call, authorize};
 use super::demand::Demand;
 use super::identify::{CredentialQuestion, Identified, Identity, Unidentified, answered, identify};
 use super::presented::Presented;
-use super::reservation::{Reservation, Settled, reserve};
+use super::reservation::{Reservation, Settled, owed, reserve};
 use crate::budget_reservation::{self, Asked};
 use crate::clock::Mono;
-use crate::id::{EndpointId, PriceId};
+use crate::id::{EndpointId, PriceId, WorkloadId};
 use crate::identity::{Proof, Unproven, Verifier};
 use crate::operation::Operation;
 use crate::price::Price;
@@ -63,6 +63,11 @@ pub struct Known {
 pub struct Allowed {
     begun: Begun,
 }
+
+/// A call that ran before anybody could let it: its caller is known, and it costs what it came to.
+#[derive(Debug)]
+#[must_use = "owe it"]
+pub struct Ran(Allowed);
 
 /// A call that holds its share of every limit before the rules can be asked: what they are asked about has to be found first, and that is
 /// work.
@@ -165,6 +170,16 @@ impl Begun {
     fn unidentified(mut self, unidentified: Unidentified, now: Mono) -> Ended {
         self.record.reason = unidentified.reason.map(|reason| reason.into());
         self.refuse(unidentified.refusal, now)
+    }
+
+    /// It is made by whoever made an earlier one, which was identified: what is done on a session that one opened. `workload` is the
+    /// earlier one's by now.
+    #[must_use]
+    pub fn of_caller(mut self, earlier: &Record, workload: WorkloadId) -> Known {
+        self.record.workload = Some(workload);
+        self.record.hides_user = earlier.hides_user;
+        self.record.caller.clone_from(&earlier.caller);
+        Known { begun: self }
     }
 
     /// It is over, whatever became of it: its client left, say.
@@ -283,6 +298,41 @@ impl Known {
     #[must_use]
     pub fn refuse(self, refusal: Refusal, now: Mono) -> Ended {
         self.begun.refuse(refusal, now)
+    }
+
+    /// It ran already, whoever let it: nothing is asked, and what it comes to is owed.
+    pub fn ran(self) -> Ran {
+        Ran(Allowed { begun: self.begun })
+    }
+}
+
+impl Ran {
+    /// It was a call to this model of this endpoint.
+    pub fn of_model(self, model: Option<Arc<str>>, endpoint: EndpointId, s: &Snapshot) -> Self {
+        Self(self.0.of_model(model, endpoint, s))
+    }
+
+    /// Every limit and every budget that counts it is charged what it comes to, also where nothing is left.
+    #[must_use]
+    pub fn owe(self, chosen: Chosen<'_>, env: &Env<'_>) -> Option<Admitted> {
+        let mut begun = self.0.begun;
+        begun.record.route = Some(chosen.grant.route);
+        let (record, s, levels) = (&begun.record, env.snapshot, env.levels);
+        let (workload, caller) = (record.workload?, record.caller.as_ref());
+        let (at, model) = (record.started_unix_ms, record.model_sent.as_deref());
+        let grant = (chosen.at, chosen.grant);
+        let mut reservation = owed(workload, caller, grant, env.now, s, levels);
+        reservation.for_budgets =
+            budget_reservation::owed((workload, caller), model, at, s, levels);
+        Some(Admitted {
+            begun,
+            reservation,
+            estimate: Estimate {
+                reserved: 0,
+                at_most: None,
+            },
+            price: None,
+        })
     }
 }
 

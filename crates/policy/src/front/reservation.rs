@@ -179,6 +179,42 @@ pub(crate) fn reserve(
     Ok(reservation)
 }
 
+/// The reservation of a call that ran already: every limit of its grant and of its caller is charged what it comes to, also one that has
+/// nothing left.
+#[cold]
+pub(crate) fn owed(
+    workload: WorkloadId,
+    caller: Option<&Arc<Caller>>,
+    (at, grant): (usize, &Grant),
+    now: Mono,
+    s: &Snapshot,
+    levels: &Levels,
+) -> Reservation {
+    let who = s.who(workload, caller);
+    let (subjects, tokens) = (Subjects::default(), Demand::charged(None));
+    let mut limits = 0;
+    for limit in limits_of(grant, who, &subjects, s, levels) {
+        // Also nothing of a limit of tokens: that gives a subject its place, without which nothing could be charged.
+        let _denied = limit
+            .bucket
+            .take(tokens.units_of(limit.kind, limit.rate), now);
+        limits += 1;
+    }
+    let caller = caller.filter(|_| !subjects.are_unknown()).cloned();
+    Reservation {
+        taken: Taken {
+            workload,
+            grant: at,
+            limits,
+            tokens,
+            at: now,
+            caller,
+            subjects,
+        },
+        for_budgets: BudgetReservation::default(),
+    }
+}
+
 impl Reservation {
     /// One of a call that no limit and no budget counts.
     pub(crate) fn of_nothing(workload: WorkloadId, at: Mono) -> Self {

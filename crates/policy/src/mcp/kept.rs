@@ -83,8 +83,12 @@ impl Kept {
     /// The right to hear it, which one stream has at a time: a server says a thing on one stream of a session alone.
     #[must_use]
     pub fn hear(&self, mark: Mark) -> Option<Hearing<'_>> {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.insert(mark).then_some(Hearing { kept: self, mark })
+        let is_free = {
+            let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.insert(mark)
+        };
+        // Made where it is given alone: dropped, it would give back another one's.
+        is_free.then(|| Hearing { kept: self, mark })
     }
 
     /// It is open no more.

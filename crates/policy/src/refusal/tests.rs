@@ -66,8 +66,16 @@ fn every_refusal() -> Vec<Refusal> {
             meant: "chat/completions",
             is_below_root: true,
         },
+        Refusal::OtherPath {
+            call: "POST /v1/v1/messages".to_owned(),
+            meant: "messages",
+            is_below_root: true,
+        },
         Refusal::Operation {
             call: "POST /v1/batches".to_owned(),
+        },
+        Refusal::Operation {
+            call: "POST /v1/v1beta/models/m:generateContent".to_owned(),
         },
         Refusal::RouteNotFound {
             call: "GET /echo".to_owned(),

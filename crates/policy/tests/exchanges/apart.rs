@@ -304,7 +304,7 @@ fn budgets_of_each_user_and_of_the_caller_are_refused_by_name() {
     spend(&mut world, &own, 30);
     let before = world.held(1, Some(&own));
     let (status, text) = ask(&mut world, &own).says();
-    let expected = "the own budget of this key has not enough left";
+    let expected = "this key's own budget has not enough left";
     assert!(status == 402 && text.starts_with(expected), "{text}");
     assert_eq!(
         world.held(1, Some(&own)),

@@ -51,6 +51,27 @@ fn a_call_that_is_not_known_and_not_listed_is_refused_from_its_head() {
     let nearly = message("/v1/v1/chat/completions");
     let begins = "there is no POST /v1/v1/chat/completions: /v1/chat/completions was meant";
     assert!(nearly.starts_with(begins), "{nearly}");
+    for (path, base) in [
+        (
+            "/v1/v1/chat/completions",
+            "a base URL that ends in /v1, once",
+        ),
+        (
+            "/v1/v1/messages",
+            "a base URL without /v1 at its end, which Anthropic's SDKs add",
+        ),
+        (
+            "/v1/v1/messages/count_tokens",
+            "a base URL without /v1 at its end",
+        ),
+        (
+            "/v1/v1beta/models/m:generateContent",
+            "a base URL for Google's SDKs ends without /v1",
+        ),
+    ] {
+        let says = message(path);
+        assert!(says.contains(base), "{path}: {says}");
+    }
     let short = message("/v1/v1/batches");
     let begins = "POST /v1/v1/batches is not";
     assert!(

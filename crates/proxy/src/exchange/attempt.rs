@@ -17,7 +17,6 @@ use policy::refusal::Refusal;
 use wire::call::{apply, spliced_len};
 use wire::filter::Request;
 use wire::head::RequestHead;
-use wire::meter::Meter;
 
 use super::active::ActiveExchange;
 use super::beside;
@@ -178,11 +177,7 @@ pub(super) async fn run<D: Downstream>(
                 let looked = looked(active, look, response, timeouts.idle, client, deadline);
                 return Box::pin(looked).await;
             }
-            let verdict = active.tell(|exchange, env| exchange.response_head(head, env));
-            if let Verdict::ReadToEnd { form, .. } = verdict {
-                active.meter = Meter::new(form);
-            }
-            verdict
+            active.tell(|exchange, env| exchange.response_head(head, env))
         }
     }
 }

@@ -47,7 +47,12 @@ pub(super) async fn look<D: Downstream>(
             if let Poll::Ready(is_over) = read {
                 return Poll::Ready(Read::More { is_over });
             }
-            if client.poll_gone(&worker.buffers, cx).is_ready() {
+            if let Some(reading_on) = &mut active.host.reading_on {
+                // Nobody has waited for it since before it came.
+                if reading_on.deadline.poll(cx).is_ready() {
+                    return Poll::Ready(Read::Stalled);
+                }
+            } else if client.poll_gone(&worker.buffers, cx).is_ready() {
                 return Poll::Ready(Read::Gone);
             }
             deadline.poll(cx).map(|()| Read::Stalled)

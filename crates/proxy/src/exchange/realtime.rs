@@ -2,13 +2,15 @@
 //!
 //! Invariant: every message is read whole before it passes. A client's `response.create` passes once it is admitted, and is refused by an
 //! event where it is not; an answer that the server makes by itself is admitted when it begins, and ends the session where it is not.
-//! What is kept of either side has a bound.
+//! What is kept of either side has a bound. A long message of a client's is looked through beside the worker, and what its client says
+//! behind it waits.
 //! Not here: who may open a session, and the request for it (`policy::exchange`), how it opens (`handshake`), how messages come and go
 //! (`messages`), what they say (`said`), one answer (`answer`), frames (`wire::websocket`).
 
 mod answer;
 mod handshake;
 mod messages;
+mod ran;
 mod said;
 
 use std::collections::VecDeque;
@@ -18,7 +20,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
 use policy::exchange::{Relay, Verdict};
 use policy::record::Outcome;
 use policy::refusal::Refusal;
@@ -30,7 +31,10 @@ use wire::websocket::{self, Reader};
 
 use self::answer::{Answer, Opening, Wanted};
 use self::handshake::{handshake, opening};
+use self::messages::ToService;
+use self::said::Heard;
 use super::active::ActiveExchange;
+use super::unfinished::Unfinished;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::stint::Stint;
@@ -46,6 +50,8 @@ const ANSWERS_MAX: usize = 16;
 /// Codes that end a session.
 const GOING_AWAY: u16 = 1001;
 const REFUSED: u16 = 1008;
+/// A message was begun and not ended in time.
+const UNFINISHED: u16 = 1008;
 const BROKEN: u16 = 1011;
 const NO_ROOM: u16 = 1013;
 
@@ -88,7 +94,7 @@ pub(super) async fn run<D: Downstream>(
     client.field(b"x-request-id", active.exchange.record().id.as_bytes());
     client.begun();
     active.exchange.answers(worker.now(), false);
-    let bounds = &active.view().snapshot().bounds;
+    let bounds = active.view().snapshot().bounds;
     let most = usize::try_from(bounds.body_bytes).unwrap_or(usize::MAX);
     let model = active.exchange.record().model_asked.clone();
     let mut life = Deadline::new(&worker.clock.wheel);
@@ -100,17 +106,22 @@ pub(super) async fn run<D: Downstream>(
         active,
         client,
         service: &mut response.body,
-        from_client: Reader::new(most),
+        from_client: Unfinished::new(&worker, &bounds, most),
         from_service: Reader::of_server(most),
         to_client: Vec::new(),
-        to_service: Bytes::new(),
+        sending: 0,
+        to_service: ToService::default(),
         kept: 0,
         said: said::Said::new(model),
+        looking: None,
         admitting: None,
         asked: VecDeque::new(),
         made: Vec::new(),
         answers: Vec::new(),
+        transcribing: Vec::new(),
         stint: Stint::default(),
+        waits_for_client: false,
+        service_is_over: false,
     };
     deadline.set(relay.idle);
     let mut drained = pin!(worker.drained.notified());
@@ -132,6 +143,12 @@ pub(super) async fn run<D: Downstream>(
 
 type Admitting<'s> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + 's>>;
 
+/// A long message of a client's, while it is looked through beside the worker.
+struct Looking<'s> {
+    bytes: usize,
+    heard: Pin<Box<dyn Future<Output = Option<Heard>> + 's>>,
+}
+
 /// An answer that its client asked for, while it is judged.
 struct Create<'s> {
     admitting: Admitting<'s>,
@@ -140,6 +157,8 @@ struct Create<'s> {
     /// Its id there, and the client's own name for it.
     id: Box<str>,
     named: Option<Box<str>>,
+    /// It is no part of the conversation.
+    is_apart: bool,
 }
 
 /// One that was asked for, and that the server has not begun.
@@ -151,6 +170,7 @@ struct AskedFor {
 /// One that the server makes by itself, while it is judged.
 struct Made<'s> {
     id: Box<str>,
+    wanted: Wanted,
     admitting: Admitting<'s>,
     /// Pieces that came meanwhile: bytes, and whether they are sound.
     pieces: Vec<(usize, bool)>,
@@ -170,18 +190,27 @@ struct Session<'s, D> {
     active: &'s mut ActiveExchange,
     client: &'s mut D,
     service: &'s mut Body,
-    from_client: Reader,
+    from_client: Unfinished,
     from_service: Reader,
     to_client: Vec<u8>,
-    to_service: Bytes,
+    /// Bytes that were given to the client's connection and have not left.
+    sending: usize,
+    to_service: ToService,
     /// Bytes that are counted as kept.
     kept: usize,
     said: said::Said,
+    looking: Option<Looking<'s>>,
     admitting: Option<Create<'s>>,
     asked: VecDeque<AskedFor>,
     made: Vec<Made<'s>>,
     answers: Vec<(Box<str>, Answer)>,
+    /// Items that are being written down, and the bytes of each so far.
+    transcribing: Vec<(Box<str>, usize)>,
     stint: Stint,
+    /// Nothing is left to do of what its client said.
+    waits_for_client: bool,
+    /// The server says no more.
+    service_is_over: bool,
 }
 
 impl<D: Downstream> Session<'_, D> {
@@ -217,6 +246,9 @@ impl<D: Downstream> Session<'_, D> {
             if is_drained && self.is_still() {
                 return Poll::Ready(End::Closed(GOING_AWAY));
             }
+            if self.waits_for_client && self.from_client.poll(cx).is_ready() {
+                return Poll::Ready(End::Closed(UNFINISHED));
+            }
             let is_over = life.poll(cx).is_ready() || deadline.poll(cx).is_ready();
             return match is_over {
                 true => Poll::Ready(End::Closed(GOING_AWAY)),
@@ -227,7 +259,8 @@ impl<D: Downstream> Session<'_, D> {
 
     /// Whether no answer is asked for or made.
     fn is_still(&self) -> bool {
-        self.admitting.is_none()
+        self.looking.is_none()
+            && self.admitting.is_none()
             && self.asked.is_empty()
             && self.made.is_empty()
             && self.answers.is_empty()
@@ -236,8 +269,9 @@ impl<D: Downstream> Session<'_, D> {
     /// Counts what is kept; false where there is no room for it.
     fn count(&mut self) -> bool {
         let pending = self.admitting.as_ref().map_or(0, |of| of.event.len());
-        let held = self.from_client.held() + self.from_service.held() + pending;
-        let now = held + self.to_client.len() + self.to_service.len();
+        let looked_at = self.looking.as_ref().map_or(0, |of| of.bytes);
+        let held = self.from_client.held() + self.from_service.held() + pending + looked_at;
+        let now = held + self.to_client.len() + self.sending + self.to_service.len();
         let bound = self.worker.view().snapshot().bounds.bodies_bytes;
         if now <= self.kept {
             self.worker.drop_body(self.kept - now);
@@ -270,6 +304,7 @@ impl<D: Downstream> Session<'_, D> {
             match judged {
                 Ok(answer) => self.made(made, answer),
                 Err(refusal) => {
+                    self.owes(made, Outcome::Aborted);
                     self.tell(&refusal, None);
                     return Poll::Ready(Err(End::Closed(REFUSED)));
                 }
@@ -286,24 +321,11 @@ impl<D: Downstream> Session<'_, D> {
         match judged {
             Ok(mut answer) => {
                 self.pass_up(&create.event);
-                answer.runs = true;
+                (answer.runs, answer.is_apart) = (true, create.is_apart);
                 let id = create.id;
                 self.asked.push_back(AskedFor { id, answer });
             }
             Err(refusal) => self.tell(&refusal, create.named.as_deref()),
-        }
-    }
-
-    /// An answer of the server's own may be made.
-    fn made(&mut self, made: Made<'_>, mut answer: Answer) {
-        answer.runs = true;
-        for (bytes, is_audio) in made.pieces {
-            answer.take(bytes, is_audio);
-        }
-        match made.over {
-            Some(Over::Done(usage, is_good)) => answer.end(&usage, is_good),
-            Some(Over::Seconds(seconds)) => answer.end_by_seconds(seconds),
-            None => self.answers.push((made.id, answer)),
         }
     }
 
@@ -330,19 +352,19 @@ impl<D: Downstream> Session<'_, D> {
         for (_, answer) in self.answers.drain(..) {
             answer.cut(outcome);
         }
+        self.owes_all(outcome);
         let code = match end {
             End::Closed(code) => code,
             End::Gone => GOING_AWAY,
             End::Broke => BROKEN,
         };
-        let mut out = std::mem::take(&mut self.to_service).to_vec();
-        websocket::masked_close(code, self.mask(), &mut out);
-        self.to_service = out.into();
+        let mask = self.mask();
+        websocket::masked_close(code, mask, self.to_service.last());
         if end != End::Gone {
             websocket::close(code, &mut self.to_client);
         }
         poll_fn(|cx| {
-            let up = self.service.poll_send(&mut self.to_service, cx);
+            let up = self.to_service.poll_send(self.service, cx);
             let down = match end {
                 End::Gone => Poll::Ready(()),
                 End::Broke | End::Closed(_) => match self.send_down(cx) {
@@ -361,6 +383,7 @@ impl<D: Downstream> Session<'_, D> {
 
 impl<D> Drop for Session<'_, D> {
     fn drop(&mut self) {
+        self.owes_all(Outcome::Aborted);
         self.worker.drop_body(self.kept);
     }
 }

@@ -24,12 +24,14 @@ use policy::exchange::Verdict;
 use policy::record::Closed;
 use wire::call::{ClientEvent, GoingOn, error_event};
 use wire::head::{Known, RequestHead};
-use wire::websocket::{self, Fault, Message, Reader};
+use wire::websocket::{self, Message};
 
 use self::framed::Framed;
 use super::active::ActiveExchange;
+use super::unfinished::Unfinished;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
+use crate::stint::STINT_BYTES;
 use crate::worker::Worker;
 
 /// As long as OpenAI keeps one: a connection is renewed within the hour.
@@ -69,20 +71,18 @@ pub(super) async fn serve(
     let mut session = Session {
         worker: Rc::clone(&worker),
         client,
-        reader: Reader::new(most),
+        reader: Unfinished::new(&worker, &bounds, most),
         waiting: VecDeque::new(),
         out: Vec::new(),
+        sending: 0,
         pong: None,
         asked: 0,
         event: 0,
         kept: 0,
         last: None,
         last_kept: 0,
-        begun: None,
         ends: now.after(LIFE),
         stall: bounds.write_stall,
-        idle: bounds.body_idle,
-        whole_within: bounds.body_time,
         leaves: None,
         is_gone: false,
     };
@@ -145,15 +145,49 @@ struct Last {
     items: Vec<u8>,
 }
 
+/// What a client's message asks for.
+enum Asked {
+    /// A call with this body.
+    Call(Vec<u8>),
+    /// An event of this name, which is none of a call.
+    Other(Box<str>),
+    NoEvent,
+}
+
+impl Asked {
+    /// Reads a message. A call that goes on from the last response of its connection is one with all turns before it.
+    fn read(text: String, last: Option<&Last>) -> Self {
+        let Some(event) = ClientEvent::read(text.as_bytes()) else {
+            return Self::NoEvent;
+        };
+        if &*event.name != "response.create" {
+            return Self::Other(event.name);
+        }
+        let body = event.body(text.as_bytes());
+        drop(text);
+        let Some(last) = last else {
+            return Self::Call(body);
+        };
+        Self::Call(match GoingOn::read(&body) {
+            Some(going) if going.previous.as_deref() == Some(&*last.id) => {
+                going.with_items(&body, std::iter::once(&*last.items))
+            }
+            _ => body,
+        })
+    }
+}
+
 /// A connection, between its calls.
 struct Session<'c> {
     worker: Rc<Worker>,
     client: &'c mut dyn Downstream,
-    reader: Reader,
+    reader: Unfinished,
     /// Messages that came while a call ran.
     waiting: VecDeque<String>,
     /// Frames that have not left.
     out: Vec<u8>,
+    /// Bytes of frames that were given to the client's connection and have not left.
+    sending: usize,
     /// What the latest ping wants back: it goes when all before it has left (RFC 6455, 5.5.3).
     pong: Option<Vec<u8>>,
     /// Bytes of what the running call was asked.
@@ -165,15 +199,10 @@ struct Session<'c> {
     last: Option<Last>,
     /// Bytes that are counted of that.
     last_kept: usize,
-    /// When the first bytes came of a message that has not ended.
-    begun: Option<Mono>,
     /// When its time is over.
     ends: Mono,
     /// A client that takes nothing for so long is gone.
     stall: Duration,
-    /// A message that has begun and of which nothing more comes for so long, or that takes so long in all, ends it.
-    idle: Duration,
-    whole_within: Duration,
     /// The code by which it ends, for what came while a call ran.
     leaves: Option<u16>,
     is_gone: bool,
@@ -196,18 +225,15 @@ impl Session<'_> {
                 Next::Message(text) => text,
                 Next::Over(code) => return code,
             };
-            match ClientEvent::read(text.as_bytes()) {
-                Some(event) if &*event.name == "response.create" => {
-                    let body = event.body(text.as_bytes());
-                    drop(text);
-                    let body = self.whole(body);
-                    self.call(head, body, &mut calls).await;
-                }
-                Some(event) => {
-                    let says = format!("the event {:?} is not served here", event.name);
+            match self.read(text).await {
+                Asked::Call(body) => self.call(head, body, &mut calls).await,
+                Asked::Other(name) => {
+                    let says = format!("the event {name:?} is not served here");
                     self.refuse(&says);
                 }
-                None => self.refuse("a message has to be an event: an object with one `type`"),
+                Asked::NoEvent => {
+                    self.refuse("a message has to be an event: an object with one `type`");
+                }
             }
             // What was served or refused is kept no more.
             self.count();
@@ -217,14 +243,23 @@ impl Session<'_> {
         }
     }
 
-    /// The body with all turns before it, where it goes on from the last response of this connection.
-    fn whole(&self, body: Vec<u8>) -> Vec<u8> {
-        let Some(last) = &self.last else { return body };
-        match GoingOn::read(&body) {
-            Some(going) if going.previous.as_deref() == Some(&*last.id) => {
-                going.with_items(&body, std::iter::once(&*last.items))
+    /// Reads a message, a long one beside the worker.
+    async fn read(&mut self, text: String) -> Asked {
+        if text.len() <= STINT_BYTES {
+            return Asked::read(text, self.last.as_ref());
+        }
+        let last = self.last.take();
+        let worker = Rc::clone(&self.worker);
+        let read = worker.beside.run(move || {
+            let asked = Asked::read(text, last.as_ref());
+            (asked, last)
+        });
+        match read.await {
+            Some((asked, last)) => {
+                self.last = last;
+                asked
             }
-            _ => body,
+            None => Asked::NoEvent,
         }
     }
 
@@ -258,8 +293,6 @@ impl Session<'_> {
         let worker = Rc::clone(&self.worker);
         let mut drained = pin!(worker.drained.notified());
         stalled.set(self.stall);
-        let mut unfinished = Deadline::new(&worker.clock.wheel);
-        let mut is_unfinished = false;
         let next = poll_fn(|cx| {
             loop {
                 match self.poll_sent(cx) {
@@ -278,7 +311,7 @@ impl Session<'_> {
                 if let Some(text) = self.waiting.pop_front() {
                     return Poll::Ready(Next::Message(text));
                 }
-                match self.message() {
+                match self.reader.message() {
                     Ok(Some(message)) => match self.hear(message) {
                         Some(next) => return Poll::Ready(next),
                         None => continue,
@@ -290,18 +323,11 @@ impl Session<'_> {
                     return Poll::Ready(Next::Over(Some(GOING_AWAY)));
                 }
                 match self.poll_read(cx) {
-                    Poll::Ready(Ok(())) => is_unfinished = false,
+                    Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(code)) => return Poll::Ready(Next::Over(code)),
                     Poll::Pending => {
-                        if let Some(begun) = self.begun {
-                            if !std::mem::replace(&mut is_unfinished, true) {
-                                let left = worker.clock.latest().since(begun);
-                                let left = self.whole_within.saturating_sub(left);
-                                unfinished.set(self.idle.min(left));
-                            }
-                            if unfinished.poll(cx).is_ready() {
-                                return Poll::Ready(Next::Over(Some(UNFINISHED)));
-                            }
+                        if self.reader.poll(cx).is_ready() {
+                            return Poll::Ready(Next::Over(Some(UNFINISHED)));
                         }
                         let over = || Next::Over(Some(GOING_AWAY));
                         return deadline.poll(cx).map(|()| over());
@@ -319,18 +345,6 @@ impl Session<'_> {
         self.worker.closed(Closed::WriteStall);
         self.is_gone = true;
         Next::Over(None)
-    }
-
-    /// The next message of what has come.
-    fn message(&mut self) -> Result<Option<Message>, Fault> {
-        let message = self.reader.message();
-        if self.reader.held() == 0 {
-            self.begun = None;
-        } else if matches!(message, Ok(Some(_))) {
-            // The next one has begun.
-            self.begun = Some(self.worker.clock.latest());
-        }
-        message
     }
 
     /// Takes a message; gives it on where it is one to be served.
@@ -365,7 +379,6 @@ impl Session<'_> {
             Poll::Pending => return Poll::Pending,
         };
         self.reader.push(&piece);
-        self.begun.get_or_insert_with(|| self.worker.clock.latest());
         match self.count() {
             true => Poll::Ready(Ok(())),
             false => Poll::Ready(Err(Some(NO_ROOM))),
@@ -402,7 +415,8 @@ impl Session<'_> {
     /// Counts what is kept but for the last response; false where there is no room for it.
     fn count(&mut self) -> bool {
         let waiting: usize = self.waiting.iter().map(String::len).sum();
-        let now = self.reader.held() + waiting + self.asked + self.event;
+        let unsent = self.out.len() + self.sending;
+        let now = self.reader.held() + waiting + self.asked + self.event + unsent;
         let bound = self.worker.view().snapshot().bounds.bodies_bytes;
         if now <= self.kept {
             self.worker.drop_body(self.kept - now);
@@ -422,6 +436,9 @@ impl Session<'_> {
 
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.client.poll_flushed(cx))?;
+        if std::mem::take(&mut self.sending) > 0 {
+            self.count();
+        }
         if let Some(payload) = self.pong.take() {
             websocket::pong(&payload, &mut self.out);
         }
@@ -429,8 +446,12 @@ impl Session<'_> {
             return Poll::Ready(Ok(()));
         }
         let out = std::mem::take(&mut self.out);
+        self.sending = out.len();
         self.client.send(cx, &[&out], false)?;
-        self.client.poll_flushed(cx)
+        ready!(self.client.poll_flushed(cx))?;
+        self.sending = 0;
+        self.count();
+        Poll::Ready(Ok(()))
     }
 
     /// Waits until all has left, for so long.

@@ -13,7 +13,8 @@ use policy::refusal::Refusal;
 use super::call::{Call, Stop};
 use crate::client::{BodyLength, Downstream};
 use crate::cors::Cors;
-use crate::reply::{Patience, hints, part};
+use crate::reply::{PIECE_BYTES, Patience, hints, part};
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// Answers with a message, and says the session that it opens.
 pub(super) async fn message<D: Downstream>(
@@ -161,6 +162,7 @@ pub(super) async fn sent<D: Downstream>(
     end: bool,
 ) -> Result<(), Stop> {
     let worker = Rc::clone(&call.worker);
+    let _waiting = Waiting::new(&call.view, body.len());
     let patience = Patience {
         worker: &worker,
         stall: call.view.snapshot().bounds.write_stall,
@@ -175,6 +177,33 @@ pub(super) async fn sent<D: Downstream>(
                 worker.closed(Closed::WriteStall);
             }
             Err(Stop::Gone)
+        }
+    }
+}
+
+/// A long answer counts among the answers that a worker holds until its client has it.
+pub(super) struct Waiting {
+    view: Rc<WorkerSnapshot>,
+    bytes: usize,
+}
+
+impl Waiting {
+    pub(super) fn new(view: &Rc<WorkerSnapshot>, bytes: usize) -> Self {
+        let bytes = if bytes > PIECE_BYTES { bytes } else { 0 };
+        if let Some((_, tools)) = Call::config(view).filter(|_| bytes > 0) {
+            tools.waits(bytes);
+        }
+        Self {
+            view: Rc::clone(view),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some((_, tools)) = Call::config(&self.view).filter(|_| self.bytes > 0) {
+            tools.waits_no_more(self.bytes);
         }
     }
 }

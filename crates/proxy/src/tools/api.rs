@@ -3,7 +3,9 @@
 //! Invariant: it is asked as any other server is: the same filters, rules and limits before, the same connections, credential and bounds.
 //! Not here: what a call asks and what an answer means (`policy::mcp::Described`), sending (`ask`).
 
+use std::borrow::Cow;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,14 +20,16 @@ use policy::credential::UpstreamAuth;
 use policy::mcp::{Described, HttpAnswer, HttpCall, NoCall, Server};
 use wire::head::{Known, Method};
 
+use super::answer::Waiting;
 use super::ask::{Asker, Began, Failed, Said};
 use super::call::{Call, Stop};
 use super::forward::Asked;
 use super::join::while_there;
-use super::read::whole;
+use super::read::{ANSWER_BYTES_MAX, whole};
 use super::requests::{not_found, unlisted};
 use super::{answer, asker};
 use crate::client::Downstream;
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// What it answers to whoever begins: that it has tools, and keeps no session.
 ///
@@ -95,7 +99,7 @@ impl Said for ToApi<'_> {
 /// A use of one of its tools, by its own name.
 pub(super) async fn used<D: Downstream>(
     call: &mut Call,
-    (server, described): (&Server, &dyn Described),
+    (server, described): (&Server, &Arc<dyn Described>),
     own: &str,
     (asked, arguments): (&Asked<'_>, Option<&[u8]>),
     client: &mut D,
@@ -107,29 +111,54 @@ pub(super) async fn used<D: Downstream>(
     if meant == Err(NoCall::NoTool) {
         unlisted(call, Some(server), asked.target);
     }
-    let result = match meant {
-        Ok(meant) => sent(call, (server, described), &meant, client).await?,
+    let told = Told {
+        id: asked.id.to_vec(),
+        is_modern: call.facts.is_modern,
+    };
+    let message = match meant {
+        Ok(meant) => sent(call, (server, described), &meant, told, client).await?,
         Err(NoCall::Arguments(says)) => {
             call.facts.reason = Some(says.as_str().into());
-            described.misused(&says)
+            let message = told.message(&described.misused(&says));
+            message.map_err(|failed| call.failed(&failed))?
         }
         Err(NoCall::NoTool) => return Err(call.refuse(not_found(asked.target))),
     };
-    let message = reply::result(asked.id, &result);
-    if !call.facts.is_modern {
-        return answer::message(call, client, &message, None).await;
-    }
-    match bridge::told_modern(&message, false, false, |_| None) {
-        Ok(told) => answer::message(call, client, &told, None).await,
-        Err(unusable) => Err(call.failed(&Failed::Unusable(unusable))),
+    answer::message(call, client, &message, None).await
+}
+
+/// How a client is told a result.
+struct Told {
+    /// Its request's id, as written.
+    id: Vec<u8>,
+    is_modern: bool,
+}
+
+impl Told {
+    /// The message.
+    fn message(self, result: &[u8]) -> Result<Vec<u8>, Failed> {
+        let message = reply::result(&self.id, result);
+        let told = match self.is_modern {
+            true => bridge::told_modern(&message, false, false, |_| None),
+            false => Ok(Cow::Borrowed(&message[..])),
+        };
+        let told = match told.map_err(Failed::Unusable)? {
+            Cow::Borrowed(_) => message,
+            Cow::Owned(told) => told,
+        };
+        match told.len() <= ANSWER_BYTES_MAX {
+            true => Ok(told),
+            false => Err(Failed::TooLong),
+        }
     }
 }
 
-/// Asks, and gives the result.
+/// Asks, and gives the message of the result.
 async fn sent<D: Downstream>(
     call: &mut Call,
-    (server, described): (&Server, &dyn Described),
+    (server, described): (&Server, &Arc<dyn Described>),
     meant: &HttpCall,
+    told: Told,
     client: &mut D,
 ) -> Result<Vec<u8>, Stop> {
     let (worker, view, id) = (call.worker.clone(), Rc::clone(&call.view), call.id.clone());
@@ -153,17 +182,21 @@ async fn sent<D: Downstream>(
         .upstream
         .get_or_insert(worker.now().since(began_at));
     let began = began.map_err(|failed| call.failed(&failed))?;
-    let result = told(asker, described, began, has_credential);
+    let result = answered_with((asker, &view), described, began, has_credential, told);
     let result = while_there(result, &worker, client).await?;
     result.map_err(|failed| call.failed(&failed))
 }
 
+/// Up to so many bytes are made a result on the worker; more would hold up others.
+const ON_WORKER_BYTES: usize = 64 << 10;
+
 /// What an answer comes to.
-async fn told(
-    asker: Asker<'_>,
-    described: &dyn Described,
+async fn answered_with(
+    (asker, view): (Asker<'_>, &Rc<WorkerSnapshot>),
+    described: &Arc<dyn Described>,
     mut began: Began,
     has_credential: bool,
+    told: Told,
 ) -> Result<Vec<u8>, Failed> {
     let head = began.response.head.as_ref().ok_or(Failed::Bug)?;
     let status = head.status;
@@ -178,9 +211,19 @@ async fn told(
     let kind = kind.and_then(|kind| std::str::from_utf8(kind).ok());
     let kind = kind.map(str::to_owned);
     let body = whole(asker, &mut began.response.body, began.timeouts).await?;
-    Ok(described.result(&HttpAnswer {
-        status,
-        kind: kind.as_deref(),
-        body: &body,
-    }))
+    let (described, bytes) = (Arc::clone(described), body.len());
+    let _waiting = Waiting::new(view, bytes);
+    let work = move || {
+        let result = described.result(&HttpAnswer {
+            status,
+            kind: kind.as_deref(),
+            body: &body,
+        });
+        drop(body);
+        told.message(&result)
+    };
+    if bytes <= ON_WORKER_BYTES {
+        return work();
+    }
+    asker.worker.beside.run(work).await.ok_or(Failed::Bug)?
 }

@@ -100,7 +100,7 @@ pub(super) async fn forward<D: Downstream>(
     if target.kind == Kind::Tools {
         as_pinned(call, &view, (rule, session), (&meant, target), client).await?;
     }
-    if let Some(described) = server.described.as_deref() {
+    if let Some(described) = &server.described {
         let of = (*server, described);
         return api::used(call, of, own, (asked, written), client).await;
     }

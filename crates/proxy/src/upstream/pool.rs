@@ -44,9 +44,27 @@ pub(crate) struct Pool {
     /// The connection opened last speaks HTTP/2; before the first, that is all it may speak.
     pub(crate) is_shared: Cell<bool>,
     open: Rc<Cell<usize>>,
-    reported: Cell<usize>,
+    reported: Rc<Cell<usize>>,
     /// Connections that were closed as the name has their address no longer.
     moved: Cell<u64>,
+}
+
+/// How many connections of a pool are open, also of one that is gone.
+pub(crate) struct Opened {
+    open: Rc<Cell<usize>>,
+    reported: Rc<Cell<usize>>,
+}
+
+impl Opened {
+    /// How their number changed since the last call.
+    pub(crate) fn change(&self) -> i64 {
+        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        count(self.open.get()) - count(self.reported.replace(self.open.get()))
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.open.get() == 0
+    }
 }
 
 /// One open connection in the count.
@@ -71,7 +89,7 @@ impl Pool {
             pruned_at: Cell::new(Instant::now()),
             h2: RefCell::default(),
             open: Rc::default(),
-            reported: Cell::default(),
+            reported: Rc::default(),
             moved: Cell::default(),
         }
     }
@@ -181,8 +199,15 @@ impl Pool {
             shared.is_open() && rested.is_none_or(is_kept)
         });
         self.moved(moved);
-        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        count(self.open.get()) - count(self.reported.replace(self.open.get()))
+        self.opened().change()
+    }
+
+    /// Its count, which outlives it.
+    pub(crate) fn opened(&self) -> Opened {
+        Opened {
+            open: Rc::clone(&self.open),
+            reported: Rc::clone(&self.reported),
+        }
     }
 
     /// Looks the name up again while connections are open, now and then.

@@ -1,17 +1,19 @@
 //! Records land under the right names, also across reloads.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use policy::attempt::Failure;
 use policy::id::{EndpointId, PriceId};
 use policy::limit::Kind;
 use policy::operation::Operation;
 use policy::price::{Charge, Payer};
-use policy::record::{AttemptRecord, Count, Gauge, Outcome, Record, Sink};
+use policy::record::{AttemptRecord, Count, Gauge, Outcome, Record, Sink, Trouble};
 use policy::retry::Retry;
 use policy::snapshot::Snapshot;
 
 use super::{MetricsSnapshot, WorkerMetrics};
+use crate::conditions::Conditions;
 use crate::merge::{Gauges, Merged, WorkloadTotals, merge};
 use crate::priced::price;
 use crate::sample::{completed, limited, snapshot, unknown};
@@ -244,6 +246,31 @@ fn attempts_and_retries_are_counted_by_endpoint_and_backend() {
     }
     assert!(page.contains("tollgate_retries_total{backend=\"on-prem\"} 2\n"));
     assert!(page.contains("tollgate_retries_refused_total{backend=\"on-prem\"} 1\n"));
+}
+
+#[test]
+fn an_endpoints_trouble_ends_with_an_answer_and_not_with_what_it_was_not_sent() {
+    let s = snapshot("v1", &["a"]);
+    let mut conditions = Conditions::default();
+    let mut facts = WorkerMetrics::new(None).with_reporter(Some(conditions.reporter()));
+    let of = EndpointId(0);
+    facts.trouble(&s, Trouble::Credential(of), &"401");
+    facts.tick();
+    assert_eq!(conditions.look(Duration::ZERO).len(), 1);
+    for (result, ends) in [(Err(Failure::Untranslatable), 0), (Ok(200), 1)] {
+        let attempt = AttemptRecord {
+            endpoint: of,
+            result,
+            retry: Retry::No,
+        };
+        facts.attempt(&s, &attempt);
+        facts.tick();
+        assert_eq!(
+            conditions.look(Duration::from_secs(60)).len(),
+            ends,
+            "{result:?}"
+        );
+    }
 }
 
 #[test]

@@ -2,6 +2,10 @@
 //!
 //! Not here: options (`arguments`), what becomes of it (`explain`).
 
+use policy::authority::Members;
+use proxy::arguments::{self, Unread};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use wire::dialect::gemini::Named;
 
@@ -85,14 +89,45 @@ fn body(asked: &Explain) -> Value {
     body
 }
 
+/// A tool that is called.
+pub(super) struct Used {
+    /// Its whole name.
+    pub(super) name: String,
+    /// With these arguments, where they are known, or why they are not looked at.
+    pub(super) arguments: Option<Result<Members, Unread>>,
+}
+
 /// The tool that a call names, by its option or in a message to servers of tools.
-pub(super) fn tool(asked: &Explain, body: &[u8]) -> Option<String> {
-    if asked.tool.is_some() {
-        return asked.tool.clone();
+pub(super) fn tool(asked: &Explain, body: &[u8]) -> Option<Used> {
+    if let Some(name) = &asked.tool {
+        return Some(Used {
+            name: name.clone(),
+            arguments: None,
+        });
     }
     let is_message = asked.path == policy::mcp::PATH && asked.method == "POST";
-    let message: Value = serde_json::from_slice(body).ok().filter(|_| is_message)?;
-    let name = message["params"]["name"].as_str();
-    name.filter(|_| message["method"] == "tools/call")
-        .map(str::to_owned)
+    let message: Message = serde_json::from_slice(body).ok().filter(|_| is_message)?;
+    if message.method != "tools/call" {
+        return None;
+    }
+    let arguments = message.params.arguments.as_ref();
+    let arguments = arguments.map_or("{}", |arguments| arguments.get());
+    Some(Used {
+        name: message.params.name,
+        arguments: Some(arguments::read(arguments.as_bytes())),
+    })
+}
+
+/// A message, as far as it says which tool is used.
+#[derive(Deserialize)]
+struct Message {
+    method: String,
+    params: Params,
+}
+
+#[derive(Deserialize)]
+struct Params {
+    name: String,
+    /// As they are written: a name that stands twice is seen.
+    arguments: Option<Box<RawValue>>,
 }

@@ -63,7 +63,7 @@ pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
             .map(|(backend, by, _)| (backend.to_owned(), by.as_str().into()))
             .collect::<serde_json::Map<String, Value>>(),
         "limits": limits(outcome, s),
-        "budgets": budgets(record, s),
+        "budgets": budgets(outcome, s),
     });
     serde_json::to_string_pretty(&said).unwrap_or_default()
 }
@@ -77,6 +77,10 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
         let _written = writeln!(out, "{}", wrapped(&line, width, 11));
     };
     match refused {
+        None if hangs_on_arguments(outcome) => line(
+            "verdict",
+            "the call would go upstream, if its arguments meet the condition (--path /mcp --body FILE has them looked at)",
+        ),
         None => line("verdict", "the call would go upstream"),
         Some(reply) => {
             line(
@@ -171,7 +175,7 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
     for limit in limits(outcome, s) {
         line("limit", &limit);
     }
-    for budget in budgets(record, s) {
+    for budget in budgets(outcome, s) {
         line("budget", &budget);
     }
     out
@@ -206,7 +210,13 @@ fn balanced<'s>(outcome: &Outcome, s: &'s Snapshot) -> impl Iterator<Item = (&'s
     })
 }
 
-/// Why nobody sees the tool.
+/// Whether it hangs on arguments that nobody told.
+fn hangs_on_arguments(outcome: &Outcome) -> bool {
+    let tool = outcome.tool.as_ref();
+    tool.is_some_and(|tool| tool.hangs_on_arguments)
+}
+
+/// Why nobody sees the tool, or this call may not use it.
 fn hidden(outcome: &Outcome) -> Option<&str> {
     outcome.tool.as_ref()?.hidden.as_deref()
 }
@@ -282,7 +292,11 @@ fn limits(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
 }
 
 /// The budgets that may count it, in words.
-fn budgets(record: &Record, s: &Snapshot) -> Vec<String> {
+fn budgets(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
+    let record = &outcome.record;
+    let tool = outcome.tool.as_ref().map(|tool| tool.name.as_str());
+    let workload = record.workload.and_then(|id| s.workload(id));
+    let workload = workload.map(|workload| &*workload.name);
     let amount = |unit: &Unit, amount: u64| match unit {
         Unit::Tokens | Unit::Calls => unit.shown(amount),
         Unit::Money(currency) => {
@@ -299,6 +313,7 @@ fn budgets(record: &Record, s: &Snapshot) -> Vec<String> {
     let counted = of.map_or(&[][..], |of| of).iter();
     let counted = counted
         .filter_map(|id| s.budgets.list.get(id.index()))
+        .filter(|budget| tool.is_none_or(|tool| budget.counts_tool(workload, tool)))
         .map(|budget| {
             let (every, whose) = (budget.calendar.every.as_str(), for_each(budget.whose));
             format!(

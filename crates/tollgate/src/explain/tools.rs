@@ -3,6 +3,9 @@
 //! Invariant: it goes by the stages that a message goes by (`policy::front`), and no server is asked for anything.
 //! Not here: which tools there are (`tollgate mcp list`, of a running gate), how the answer reads (`said`).
 
+use std::cell::{Cell, RefCell};
+
+use policy::authority::Members;
 use policy::authorizer::{Asked, Authorization};
 use policy::caller::Peer;
 use policy::exchange::Env;
@@ -14,7 +17,10 @@ use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
 use policy::route::{Chosen, of_tool, tools};
 use policy::snapshot::Snapshot;
+use proxy::arguments::Unread;
 use wire::head::RequestHead;
+
+use super::asked::Used;
 
 /// Between a server and its tool.
 const BETWEEN: &str = "__";
@@ -24,13 +30,17 @@ pub(super) struct Message<'a> {
     pub(super) head: &'a RequestHead,
     pub(super) peer: &'a Peer,
     pub(super) unix_ms: u64,
-    /// The tool that it calls, by its whole name.
-    pub(super) tool: Option<&'a str>,
+    /// The tool that it calls.
+    pub(super) tool: Option<&'a Used>,
 }
 
 /// Where a call of a tool goes, and what of the configuration is the tool's alone.
 #[derive(Debug, Default)]
 pub(super) struct ToolOutcome {
+    /// Its whole name.
+    pub(super) name: String,
+    /// Whether it goes upstream hangs on arguments that nobody told.
+    pub(super) hangs_on_arguments: bool,
     /// The backend that is its server; none where only the running servers can tell.
     pub(super) server: Option<BackendId>,
     /// The limits that count it, where it has its own.
@@ -46,7 +56,10 @@ pub(super) async fn once(
     message: &Message<'_>,
     env: &mut Env<'_>,
 ) -> (Record, Option<LocalReply>, ToolOutcome) {
-    let mut tool = ToolOutcome::default();
+    let mut tool = ToolOutcome {
+        name: message.tool.map(|of| of.name.clone()).unwrap_or_default(),
+        ..ToolOutcome::default()
+    };
     match judged(message, &mut tool, env).await {
         Ok(record) => (record, None, tool),
         Err(ended) => {
@@ -95,27 +108,48 @@ async fn judged(
     if let Some(refusal) = outside(message, known.record(), chosen, s).await {
         return refuse(known, refusal);
     }
+    let name = message.tool.map(|of| of.name.as_str());
     if let Some(tool) = message.tool {
         let asked = Call {
             method: "tools/call",
-            path: tool,
+            path: &tool.name,
             operation: Operation::Mcp.as_str(),
             source: s.clients.address(peer.address, head),
             route: Some(chosen.route),
             model: None,
         };
-        let held = |when: &When| held(when, &asked, known.record(), s);
-        match server_of(tool, (rule, &chosen.route.name), s, &held) {
+        let of = (rule, &*chosen.route.name);
+        let later = Cell::new(false);
+        let sees = |when: &When| {
+            let held = held(when, &asked, known.record(), s, None).0;
+            later.set(later.get() | (held == Holds::Later));
+            held
+        };
+        match server_of(&tool.name, of, s, &sees) {
             Ok((server, shown)) => {
                 found.server = server;
                 found.shown = Some(shown);
             }
-            Err(why) => found.hidden = Some(why),
+            Err(why) => {
+                found.hidden = Some(why);
+                let name = tool.name.chars().take(256).collect::<String>().into();
+                return refuse(known, Refusal::McpNotFound { what: "tool", name });
+            }
         }
-    }
-    if let Some(tool) = message.tool.filter(|_| found.hidden.is_some()) {
-        let name = tool.chars().take(256).collect::<String>().into();
-        return refuse(known, Refusal::McpNotFound { what: "tool", name });
+        found.hangs_on_arguments = later.get() && tool.arguments.is_none();
+        // What the caller is shown is refused for its arguments, and is there all the same.
+        let last = RefCell::new(String::new());
+        let uses = |when: &When| {
+            let arguments = tool.arguments.as_ref();
+            let (held, why) = held(when, &asked, known.record(), s, arguments);
+            last.replace(why);
+            held
+        };
+        let is_used = tool.arguments.is_some();
+        if is_used && server_of(&tool.name, of, s, &uses).is_err() {
+            found.hidden = Some(last.take());
+            return refuse(known, Refusal::NotAuthorized);
+        }
     }
     let call = Call {
         method: if message.tool.is_some() {
@@ -123,21 +157,18 @@ async fn judged(
         } else {
             "initialize"
         },
-        path: message.tool.unwrap_or(PATH),
+        path: name.unwrap_or(PATH),
         operation: Operation::Mcp.as_str(),
         source: s.clients.address(peer.address, head),
         route: Some(chosen.route),
         model: None,
     };
     let allowed = known.authorize(&call, s, now)?;
-    let chosen = match message.tool {
+    let chosen = match name {
         Some(tool) => of_tool(s, workload, (rule, chosen), tool),
         None => chosen,
     };
-    if message
-        .tool
-        .is_some_and(|tool| rule.limits_of(tool).is_some())
-    {
+    if name.is_some_and(|tool| rule.limits_of(tool).is_some()) {
         found.limits = Some(chosen.grant.limits.clone());
     }
     let admitted = allowed.admit_free(chosen, env)?;
@@ -150,18 +181,40 @@ async fn judged(
         .record)
 }
 
-/// What a condition comes to, of a call whose arguments nobody knows.
-fn held(when: &When, asked: &Call<'_>, record: &Record, s: &Snapshot) -> Holds {
-    let When::Ready { condition, .. } = when else {
-        return Holds::Failed("the condition was not compiled".into());
+/// What a condition comes to, of a call with these arguments, where they are known; and that in words.
+fn held(
+    when: &When,
+    asked: &Call<'_>,
+    record: &Record,
+    s: &Snapshot,
+    arguments: Option<&Result<Members, Unread>>,
+) -> (Holds, String) {
+    let When::Ready { condition, place } = when else {
+        let why = "the condition was not compiled";
+        return (Holds::Failed(why.into()), why.to_owned());
     };
-    let holds = policy::front::asked(asked, record, s, |facts| condition.holds(facts, None));
-    match holds {
+    let reads = condition.reads_arguments();
+    let known = match arguments.filter(|_| reads) {
+        Some(Ok(known)) => Ok(Some(known)),
+        Some(Err(unread)) => Err(unread.to_string().into()),
+        None => Ok(None),
+    };
+    let holds = known.and_then(|known| {
+        policy::front::asked(asked, record, s, |facts| condition.holds(facts, known))
+    });
+    let holds = match holds {
         Ok(true) => Holds::Yes,
         Ok(false) => Holds::No,
-        Err(_) if condition.reads_arguments() => Holds::Later,
+        Err(_) if reads && arguments.is_none() => Holds::Later,
         Err(why) => Holds::Failed(why),
-    }
+    };
+    let came = match &holds {
+        Holds::Yes => "holds",
+        Holds::No | Holds::Later => "does not hold",
+        Holds::Failed(why) => &**why,
+    };
+    let came = format!("{place}: {came}");
+    (holds, came)
 }
 
 /// The server that a tool's name says, where it says one, and by what it is seen; else why nobody under this rule sees a tool of this

@@ -2,7 +2,8 @@
 //!
 //! A line of the process is a message. An answer goes to whoever asked; progress to the call whose token it names; what else the process
 //! says goes to the client's standing stream, or where there is none to the call that came last.
-//! Invariant: what is kept of a process that says much is bounded, and one that says a line without end is ended.
+//! Invariant: what is kept of a process that says much is bounded, but an answer finds room; one that says a line without end is ended.
+//! A message to it is one line, whoever leaves.
 //! Not here: requests of HTTP (`bridge`), which ids a client sees (`mcp`).
 
 use std::cell::{Cell, RefCell};
@@ -204,12 +205,19 @@ impl Session {
         Some(from)
     }
 
-    /// Sends a message; false where the process takes none.
-    pub(super) async fn send(&self, message: &str) -> bool {
+    /// Sends a message; false where the process takes none. One that has begun is sent whole, also where its client leaves meanwhile:
+    /// the next one begins a line.
+    pub(super) async fn send(self: &Rc<Self>, message: &str) -> bool {
         self.used.set(Instant::now());
         // In JSON no line ends within a text.
         let mut line = message.replace(['\n', '\r'], " ");
         line.push('\n');
+        let session = Rc::clone(self);
+        let sending = tokio::task::spawn_local(async move { session.write(line).await });
+        sending.await.unwrap_or(false)
+    }
+
+    async fn write(&self, line: String) -> bool {
         let mut input = self.input.lock().await;
         let Some(to) = input.as_mut() else {
             return false;
@@ -252,9 +260,10 @@ impl Session {
             last.or_else(|| calls.open.values().next())
                 .map(|(_, to)| to.clone())
         };
-        if let Some(to) = by_token.or_else(standing).or_else(last) {
-            // Whoever does not read loses what it does not read.
-            let _full = to.try_send(line);
+        // Whoever does not read loses what it does not read, but for its answer, for which a place is kept.
+        let to = by_token.or_else(standing).or_else(last);
+        if let Some(to) = to.filter(|to| to.capacity() > 1) {
+            let _left = to.try_send(line);
         }
     }
 }
@@ -352,5 +361,71 @@ async fn logged(session: Rc<Session>, server: String, errors: impl AsyncRead + U
         if !shown.is_empty() {
             session.complaint.replace(shown);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use tokio::task::LocalSet;
+
+    use super::*;
+
+    fn session(input: Option<pipe::Sender>) -> Rc<Session> {
+        Rc::new(Session {
+            caller: "".into(),
+            input: tokio::sync::Mutex::new(input),
+            calls: RefCell::default(),
+            standing: RefCell::default(),
+            used: Cell::new(Instant::now()),
+            over: tokio::sync::Notify::new(),
+            is_over: Cell::new(false),
+            is_ended: Cell::new(false),
+            complaint: RefCell::default(),
+        })
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_heard_behind_any_number_of_notifications() {
+        let session = session(None);
+        let asks = r#"{"id":1,"method":"tools/call","params":{"_meta":{"progressToken":"t"}}}"#;
+        let asks: Envelope<'_> = serde_json::from_str(asks).expect("a message");
+        let mut said = session.call(&asks).expect("its id is free");
+        for _ in 0..1000 {
+            let progress = r#"{"method":"notifications/progress","params":{"progressToken":"t"}}"#;
+            session.said(progress.to_owned());
+        }
+        session.said(r#"{"id":1,"result":{}}"#.to_owned());
+        let mut last = String::new();
+        let mut heard = 0;
+        while let Some(line) = said.recv().await {
+            (last, heard) = (line, heard + 1);
+        }
+        assert_eq!((&*last, heard), (r#"{"id":1,"result":{}}"#, WAITING_MAX));
+    }
+
+    #[tokio::test]
+    async fn a_message_whose_client_leaves_is_written_whole() {
+        let (to, from) = pipe::pipe().expect("a pipe");
+        let session = session(Some(to));
+        let sends = async {
+            let long = format!("{{\"id\":1,\"long\":\"{}\"}}", "x".repeat(1 << 20));
+            {
+                let mut sending = std::pin::pin!(session.send(&long));
+                // The pipe is full, and its client does not wait for that.
+                let waits = poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx).is_pending()));
+                assert!(waits.await);
+            }
+            let mut reader = BufReader::new(from);
+            let second = Rc::clone(&session);
+            let second = tokio::task::spawn_local(async move { second.send("{\"id\":2}").await });
+            let first = line(&mut reader).await.expect("a line");
+            assert!(first == long, "{}", first.len());
+            assert_eq!(line(&mut reader).await.as_deref(), Some("{\"id\":2}"));
+            assert!(second.await.expect("it was sent") && !session.is_over());
+        };
+        LocalSet::new().run_until(sends).await;
     }
 }

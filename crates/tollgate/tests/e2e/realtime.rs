@@ -23,7 +23,9 @@ fn the_openai_sdk_speaks_realtime_and_each_answer_is_admitted_and_billed() {
          scribe: {{ input: 2.5, audio_input: 6, output: 10, per: 1M }}\n\
          routes:\n  - {{ workload: [open, page], match: {{ model: [gpt-realtime, scribe] }}, backend: rt }}\n  \
          - {{ workload: open, match: {{ model: elsewhere }}, backend: other }}\n  \
-         - {{ workload: tight, match: {{ model: gpt-realtime }}, backend: rt, limits: [ {{ requests: 2, per: 1h }} ] }}\n\
+         - {{ workload: tight, match: {{ model: gpt-realtime }}, backend: rt, limits: [ {{ requests: 2, per: 1h }} ] }}\n  \
+         - {{ workload: spent, match: {{ model: [gpt-realtime, scribe] }}, backend: rt }}\n\
+         budgets: {{ little: {{ workload: spent, tokens: 20, per: month }} }}\n\
          ledger: {{ path: {} }}\n",
         ledger.display()
     );
@@ -41,6 +43,8 @@ fn the_openai_sdk_speaks_realtime_and_each_answer_is_admitted_and_billed() {
         "by_itself",
         "limited",
         "ended_by_limit",
+        "owed",
+        "left",
         "broken",
         "from_a_page",
         "not_let_in",
@@ -57,7 +61,7 @@ fn the_openai_sdk_speaks_realtime_and_each_answer_is_admitted_and_billed() {
     }
     eventually("every session has its record", || {
         let of = |r: &&Value| r["operation"] == "realtime_socket" && r["status"] == 101;
-        gate.records(1).iter().filter(of).count() == 4
+        gate.records(1).iter().filter(of).count() == 6
     });
     let records = gate.records(1);
     let completed = |r: &&Value| r["operation"] == "realtime" && r["outcome"] == "completed";
@@ -72,15 +76,17 @@ fn the_openai_sdk_speaks_realtime_and_each_answer_is_admitted_and_billed() {
         ];
         members.map(|name| r[name].clone())
     };
-    let mut told: Vec<_> = records.iter().filter(completed).map(counts).collect();
+    let mut told: Vec<[Value; 6]> = records.iter().filter(completed).map(counts).collect();
     let mut served: Vec<[Value; 6]> = said["served"]
         .as_array()
         .expect("a list")
         .iter()
         .map(|of| std::array::from_fn(|at| of[at].clone()))
         .collect();
-    // What was made past a limit went to nobody, and ended its session.
-    served.retain(|of| of[4] != 30 || of[1] != 330);
+    // What was made past a limit ended its session, before or after its end was heard.
+    let is_past = |of: &[Value; 6]| of[4] == 30 && of[1] == 330;
+    served.retain(|of| !is_past(of));
+    told.retain(|of| !is_past(of));
     for of in &mut served {
         if of[0] == "its-realtime" {
             of[0] = json!("gpt-realtime");
@@ -102,13 +108,34 @@ fn the_openai_sdk_speaks_realtime_and_each_answer_is_admitted_and_billed() {
 
 fn the_rows_cost_what_the_prices_say(rows: &[Value]) {
     let number = |row: &Value, name: &str| row[name].as_i64().unwrap_or(0);
+    let of_workload = |name: &str| {
+        let of = move |row: &&Value| row["workload"] == name;
+        rows.iter().filter(of).collect::<Vec<_>>()
+    };
+    // The third ran past the limit, and is owed all the same.
+    assert_eq!(of_workload("tight").len(), 3, "{rows:?}");
+    assert_eq!(of_workload("spent").len(), 2, "{rows:?}");
+    let left = |row: &&&Value| row["model_asked"] == "scribe" && row["outcome"] == "aborted";
+    let open = of_workload("open");
+    let left: Vec<&&Value> = open.iter().filter(left).collect();
+    assert_eq!(left.len(), 1, "{rows:?}");
+    // Three pieces of 6,400 bytes of Base64 with what stands around them, at 6,400 a token.
+    assert!(
+        (3..=4).contains(&number(left[0], "prompt_tokens")),
+        "{}",
+        left[0]
+    );
+    assert!(number(left[0], "completion_tokens") > 0, "{}", left[0]);
     let of = |model: &str| {
-        let is = move |row: &&Value| row["model_asked"] == model && row["outcome"] == "completed";
+        let is = move |row: &&Value| {
+            let is_past = row["workload"] == "tight" && row["prompt_tokens"] == 330;
+            row["model_asked"] == model && row["outcome"] == "completed" && !is_past
+        };
         rows.iter().filter(is).collect::<Vec<_>>()
     };
     assert_eq!(
         (of("gpt-realtime").len(), of("scribe").len()),
-        (4, 1),
+        (4, 3),
         "{rows:?}"
     );
     for row in of("gpt-realtime") {

@@ -7,7 +7,9 @@ mod quick;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::filter::Stop;
+use wire::json::as_text;
 
+use self::quick::{Of, Piece};
 use crate::answer::{Ended, Event, Finish, Reader, Tail, Usage};
 use crate::raw::{Text, read_json};
 use crate::report::{Count, Told};
@@ -151,12 +153,13 @@ pub(crate) struct MessagesReader {
     has_bare_call: bool,
 }
 
-/// Reads what comes, the quick way where that goes.
-fn read(json: &[u8]) -> Result<Document<'_>, Stop> {
-    match quick::read(json) {
-        Some(document) => Ok(document),
-        None => read_json(json),
+/// Reads what comes to its place, the quick way where that goes.
+fn read<'a>(json: &'a [u8], into: &mut Document<'a>) -> Result<(), Stop> {
+    let text = as_text(json).ok_or(Stop::Malformed)?;
+    if quick::read(text, into).is_none() {
+        *into = read_json(json)?;
     }
+    Ok(())
 }
 
 fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
@@ -214,6 +217,22 @@ impl MessagesReader {
         }
     }
 
+    /// A piece of a block.
+    fn piece(&mut self, nth: u32, of: Of, text: &str, tell: &mut dyn FnMut(Event<'_>)) {
+        if text.is_empty() {
+            return;
+        }
+        tell(match of {
+            Of::Text => Event::Text(text),
+            Of::Thinking => Event::Thinking(text),
+            Of::Signature => Event::Signature(text),
+            Of::Arguments => {
+                self.has_bare_call = false;
+                Event::Arguments { nth, json: text }
+            }
+        });
+    }
+
     /// The reasons of <https://docs.anthropic.com/en/api/handling-stop-reasons>.
     fn finished(&mut self, reason: &Option<Text<'_>>, sequence: &Option<Text<'_>>) {
         self.tail.ends(match text(reason) {
@@ -237,7 +256,13 @@ impl Reader for MessagesReader {
         if self.tail.is_over() {
             return Ok(());
         }
-        let event = read(data)?;
+        let piece = as_text(data).and_then(quick::piece);
+        if let Some(Piece { nth, of, text }) = piece {
+            self.piece(nth, of, &text.0, tell);
+            return Ok(());
+        }
+        let mut event = Document::default();
+        read(data, &mut event)?;
         match text(&event.kind) {
             "message_start" => {
                 let begun = event.message.as_ref().ok_or(Stop::Malformed)?;
@@ -254,22 +279,14 @@ impl Reader for MessagesReader {
             }
             "content_block_delta" => {
                 let delta = event.delta.as_ref().ok_or(Stop::Malformed)?;
-                some(&delta.text)
-                    .map(Event::Text)
-                    .into_iter()
-                    .for_each(&mut *tell);
-                some(&delta.thinking)
-                    .map(Event::Thinking)
-                    .into_iter()
-                    .for_each(&mut *tell);
-                some(&delta.signature)
-                    .map(Event::Signature)
-                    .into_iter()
-                    .for_each(&mut *tell);
                 let nth = event.index;
-                if let Some(json) = some(&delta.partial_json) {
-                    self.has_bare_call = false;
-                    tell(Event::Arguments { nth, json });
+                for (of, said) in [
+                    (Of::Text, &delta.text),
+                    (Of::Thinking, &delta.thinking),
+                    (Of::Signature, &delta.signature),
+                    (Of::Arguments, &delta.partial_json),
+                ] {
+                    self.piece(nth, of, text(said), tell);
                 }
             }
             // A call without arguments has no delta, and clients of other dialects read a document there.
@@ -298,7 +315,8 @@ impl Reader for MessagesReader {
     }
 
     fn document(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        let document = read(json)?;
+        let mut document = Document::default();
+        read(json, &mut document)?;
         tell(Event::Begin {
             id: text(&document.id),
             model: text(&document.model),

@@ -76,7 +76,7 @@ fn moved(model: &str, counts: bool, request: &mut Request) -> Result<()> {
         true => model.to_owned(),
         false => format!("anthropic/{model}"),
     };
-    request.path = Some(published_path(&model, verb));
+    request.path = Some(published_path(&model, verb).into());
     request.body = vec![Bytes::from(json.into_bytes())];
     Ok(())
 }

@@ -39,7 +39,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
         );
         return Err(Fault::new(says).within("temperature"));
     }
-    let mut json = Json::with_capacity(1024);
+    let mut json = Json::with_capacity(call.room());
     json.try_object(|json| {
         json.say("model", &call.model);
         match call.max_tokens {
@@ -88,7 +88,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
         }
         Ok(())
     })?;
-    request.path = Some(super::PATH.to_owned());
+    request.path = Some(super::PATH.into());
     request.dropped = call.dropped;
     let (name, value) = super::VERSION;
     request.headers.push((name.into(), value.as_bytes().into()));
@@ -97,10 +97,15 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
 }
 
 fn is_above_one(number: Raw<'_>) -> bool {
-    number
-        .json()
-        .parse::<f64>()
-        .is_ok_and(|number| number > 1.0)
+    // `0.7`, as most are.
+    let is_a_part = matches!(number.json().as_bytes(), [b'0', b'.', b'0'..=b'9']);
+    let is_more = || {
+        number
+            .json()
+            .parse::<f64>()
+            .is_ok_and(|number| number > 1.0)
+    };
+    !is_a_part && is_more()
 }
 
 fn system(call: &Call<'_>, json: &mut Json) -> Result<()> {
@@ -124,23 +129,15 @@ fn messages(call: &Call<'_>, json: &mut Json) -> Result<()> {
         .filter(|message| message.role != Role::System)
         .peekable();
     while let Some(first) = spoken.next() {
-        json.try_object(|json| {
-            json.say(
-                "role",
-                if first.role == Role::User {
-                    "user"
-                } else {
-                    "assistant"
-                },
-            );
-            json.key("content").try_list(|json| {
-                blocks(call, first, json)?;
-                while let Some(next) = spoken.next_if(|next| next.role == first.role) {
-                    blocks(call, next, json)?;
-                }
-                Ok(())
-            })
-        })?;
+        json.lead(match first.role {
+            Role::User => r#"{"role":"user","content":["#,
+            Role::System | Role::Assistant => r#"{"role":"assistant","content":["#,
+        });
+        blocks(call, first, json)?;
+        while let Some(next) = spoken.next_if(|next| next.role == first.role) {
+            blocks(call, next, json)?;
+        }
+        json.trail("]}");
     }
     Ok(())
 }
@@ -156,6 +153,15 @@ fn block(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Jso
     match &part.said {
         // The API refuses texts of nothing, which OpenAI's clients send beside calls of tools.
         Said::Text(text) | Said::Refusal(text) if text.is_empty() => return Ok(()),
+        Said::Text(text) | Said::Refusal(text) => {
+            json.lead(r#"{"type":"text","text":"#);
+            json.text(text);
+            if let Some(mark) = part.cache {
+                json.key("cache_control").raw(mark);
+            }
+            json.trail("}");
+            return Ok(());
+        }
         // Without a signature, or with another provider's, thinking would be refused.
         Said::Thinking { .. } | Said::Redacted(_) => return Ok(()),
         Said::Of(by, said) => {
@@ -168,19 +174,10 @@ fn block(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Jso
             let says = "sound has no counterpart at a backend that speaks anthropic";
             return Err(call.unsaid(message, part, says));
         }
-        Said::Text(_)
-        | Said::Refusal(_)
-        | Said::Image(_)
-        | Said::File(..)
-        | Said::Call(_)
-        | Said::Result(_) => {}
+        Said::Image(_) | Said::File(..) | Said::Call(_) | Said::Result(_) => {}
     }
     json.try_object(|json| {
         match &part.said {
-            Said::Text(text) | Said::Refusal(text) => {
-                json.say("type", "text");
-                json.say("text", text);
-            }
             Said::Image(media) => {
                 json.say("type", "image");
                 source(media, json);
@@ -217,7 +214,12 @@ fn block(call: &Call<'_>, message: &Message<'_>, part: &Part<'_>, json: &mut Jso
                     json.key("is_error").flag(true);
                 }
             }
-            Said::Thinking { .. } | Said::Redacted(_) | Said::Of(..) | Said::Audio(..) => {}
+            Said::Text(_)
+            | Said::Refusal(_)
+            | Said::Thinking { .. }
+            | Said::Redacted(_)
+            | Said::Of(..)
+            | Said::Audio(..) => {}
         }
         if let Some(mark) = part.cache {
             json.key("cache_control").raw(mark);

@@ -27,7 +27,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
         // It may call none of them, and there is no word for that.
         dropped.push("tools");
     }
-    let mut json = Json::with_capacity(1024);
+    let mut json = Json::with_capacity(call.room());
     json.try_object(|json| {
         let mut system = Json::default();
         system.try_list(|json| blocks.system(json))?;
@@ -51,7 +51,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
     })?;
     dropped.append(&mut blocks.dropped);
     call.dropped.append(&mut dropped);
-    request.path = Some(super::path(&call.model, call.is_streamed));
+    request.path = Some(super::path(&call.model, call.is_streamed).into());
     // AWS reads no other type, whatever the client says of its own.
     let json_type = b"application/json".as_slice();
     request

@@ -30,7 +30,7 @@ pub(crate) fn write(call: &Call<'_>, request: &mut Request) {
             json.key("output_dimension").raw(dimensions);
         }
     });
-    request.path = Some("/embed".to_owned());
+    request.path = Some("/embed".into());
     request.body = vec![json.into_bytes().into()];
 }
 

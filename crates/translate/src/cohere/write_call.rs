@@ -38,7 +38,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
         let says = "a backend that speaks cohere calls several tools at once if it likes";
         return Err(Fault::new(says).within(call.names.parallel));
     }
-    let mut json = Json::with_capacity(1024);
+    let mut json = Json::with_capacity(call.room());
     json.try_object(|json| {
         json.say("model", &call.model);
         json.key("messages").try_list(|json| {
@@ -93,7 +93,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
         json.key("stream").flag(call.is_streamed);
         Ok(())
     })?;
-    request.path = Some(super::PATH.to_owned());
+    request.path = Some(super::PATH.into());
     request.dropped = call.dropped;
     request.body = vec![json.into_bytes().into()];
     Ok(())

@@ -43,7 +43,7 @@ pub(crate) fn write(call: &Call<'_>, place: Place, request: &mut Request) -> Res
             "batchEmbedContents"
         }
     };
-    request.path = Some(place.path(model, verb));
+    request.path = Some(place.path(model, verb).into());
     request.body = vec![json.into_bytes().into()];
     Ok(())
 }

@@ -34,7 +34,7 @@ pub(crate) fn pass(
     let Some(named) = Named::below_root(&request.below) else {
         return Ok(None);
     };
-    request.path = Some(place.path(model, named.verb));
+    request.path = Some(place.path(model, named.verb).into());
     Ok(match request.manner {
         Manner::Whole => None,
         Manner::Events => {

@@ -49,7 +49,7 @@ pub(crate) fn write(mut call: Call<'_>, place: Place, request: &mut Request) -> 
             format!("a backend that speaks {speaks} calls several tools at once if it likes");
         return Err(Fault::new(says).within(call.names.parallel));
     }
-    let mut json = Json::with_capacity(1024);
+    let mut json = Json::with_capacity(call.room());
     json.try_object(|json| {
         if has_system(&call) {
             json.key("systemInstruction").try_object(|json| {
@@ -74,7 +74,7 @@ pub(crate) fn write(mut call: Call<'_>, place: Place, request: &mut Request) -> 
         true => "streamGenerateContent",
         false => "generateContent",
     };
-    request.path = Some(place.path(&call.model, verb));
+    request.path = Some(place.path(&call.model, verb).into());
     request.query = call.is_streamed.then(|| super::EVENTS.to_owned());
     request.dropped = call.dropped;
     request.body = vec![json.into_bytes().into()];

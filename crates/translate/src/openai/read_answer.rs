@@ -6,6 +6,7 @@ mod quick;
 
 use serde::Deserialize;
 use wire::filter::Stop;
+use wire::json::as_text;
 
 use crate::answer::{Ended, Event, Finish, Reader, Tail, Usage};
 use crate::raw::{Text, read_json};
@@ -137,12 +138,13 @@ pub(crate) struct ChatReader {
     tail: Tail,
 }
 
-/// Reads what comes, the quick way where that goes.
-fn read(json: &[u8]) -> Result<Document<'_>, Stop> {
-    match quick::read(json) {
-        Some(document) => Ok(document),
-        None => read_json(json),
+/// Reads what comes to its place, the quick way where that goes.
+fn read<'a>(json: &'a [u8], into: &mut Document<'a>) -> Result<(), Stop> {
+    let text = as_text(json).ok_or(Stop::Malformed)?;
+    if quick::read(text, into).is_none() {
+        *into = read_json(json)?;
     }
+    Ok(())
 }
 
 fn said<'t>(text: &'t Option<Text<'_>>) -> &'t str {
@@ -151,7 +153,8 @@ fn said<'t>(text: &'t Option<Text<'_>>) -> &'t str {
 
 impl ChatReader {
     fn read(&mut self, json: &[u8], tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Stop> {
-        let document = read(json)?;
+        let mut document = Document::default();
+        read(json, &mut document)?;
         // What has neither may be an error of an engine that puts no object around it.
         let says_nothing = document.choices.is_none() && document.usage.0.is_none();
         let is_error = document.error.is_some();

@@ -1,5 +1,7 @@
 //! Reads a chat completion's request.
 
+mod quick;
+
 use std::borrow::Cow;
 
 use crate::call::{
@@ -62,32 +64,48 @@ fn asks_nothing(name: &str, value: Raw<'_>) -> bool {
 }
 
 pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
-    let mut body = body.object()?;
-    let left = Left::default();
+    let mut left = Left::default();
+    let (mut body, messages) = match quick::read(body, &left) {
+        Some((members, messages)) => (members, Some(messages)),
+        None => {
+            left = Left::default();
+            (body.object()?, None)
+        }
+    };
     let mut call = Call {
         model: body.need("model", Raw::text)?,
         is_streamed: body.read("stream", Raw::flag)?.unwrap_or(false),
-        wants_usage: body.read("stream_options", wants_usage)?.unwrap_or(false),
-        messages: body.need("messages", |messages| {
-            messages.each_object(|nth, item| message(nth, item, &left))
-        })?,
-        tools: body
-            .read("tools", |list| tools(list, &left))?
-            .unwrap_or_default(),
-        tool_choice: body.read("tool_choice", tool_choice)?,
-        parallel_calls: body.read("parallel_tool_calls", Raw::flag)?,
+        messages: match messages {
+            Some(messages) => messages,
+            None => body.need("messages", |messages| {
+                messages.each_object(|nth, item| message(nth, item, &left))
+            })?,
+        },
         temperature: body.read("temperature", Raw::number)?,
-        top_p: body.read("top_p", Raw::number)?,
-        top_k: body.read("top_k", Raw::whole_number)?,
-        stops: body.read("stop", stops)?.unwrap_or_default(),
-        effort: body.text("reasoning_effort")?,
-        user: body.text("user")?,
         names: NAMES,
         ..Call::default()
     };
-    call.dropped.extend(left.names());
     let earlier = body.read("max_tokens", Raw::number)?;
     call.max_tokens = body.read("max_completion_tokens", Raw::number)?.or(earlier);
+    if body.has_more() {
+        read_more(&mut call, body, &left)?;
+    }
+    call.dropped.extend(left.names());
+    Ok(call)
+}
+
+/// Members that fewer calls have.
+fn read_more<'a>(call: &mut Call<'a>, mut body: Object<'a>, left: &Left) -> Result<()> {
+    call.wants_usage = body.read("stream_options", wants_usage)?.unwrap_or(false);
+    let tools = body.read("tools", |list| tools(list, left))?;
+    call.tools = tools.unwrap_or_default();
+    call.tool_choice = body.read("tool_choice", tool_choice)?;
+    call.parallel_calls = body.read("parallel_tool_calls", Raw::flag)?;
+    call.top_p = body.read("top_p", Raw::number)?;
+    call.top_k = body.read("top_k", Raw::whole_number)?;
+    call.stops = body.read("stop", stops)?.unwrap_or_default();
+    call.effort = body.text("reasoning_effort")?;
+    call.user = body.text("user")?;
     if let Some(format) = body.read("response_format", format)? {
         call.format = format;
     }
@@ -104,7 +122,7 @@ pub(crate) fn read(body: Raw<'_>) -> Result<Call<'_>> {
             });
         }
     }
-    Ok(call)
+    Ok(())
 }
 
 fn wants_usage(options: Raw<'_>) -> Result<bool> {

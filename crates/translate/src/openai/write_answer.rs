@@ -8,18 +8,10 @@ use crate::json::Json;
 /// Writes the chunks of a stream.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    head: Head,
+    created: u64,
     /// What each chunk begins with, to the list of its choices.
     opening: Vec<u8>,
     wants_usage: bool,
-}
-
-/// What every chunk says of its answer.
-#[derive(Debug, Default)]
-struct Head {
-    id: String,
-    model: String,
-    created: u64,
 }
 
 /// What follows the opening of a chunk that has a delta, and what ends one after which more comes.
@@ -29,22 +21,17 @@ const MORE: &[u8] = b"},\"finish_reason\":null}]}\n\n";
 impl Chunks {
     pub(crate) fn new(created: u64, wants_usage: bool) -> Self {
         Self {
-            head: Head {
-                created,
-                ..Head::default()
-            },
+            created,
             opening: Vec::new(),
             wants_usage,
         }
     }
 
     fn begin(&mut self, id: &str, model: &str) {
-        self.head.id = id.to_owned();
-        self.head.model = model.to_owned();
         let mut json = Json::default();
         json.outside("data: ");
         json.open_object();
-        self.head.write("chat.completion.chunk", &mut json);
+        write_head(id, "chat.completion.chunk", self.created, model, &mut json);
         json.key("choices");
         self.opening = json.into_bytes();
     }
@@ -79,13 +66,12 @@ impl Chunks {
     }
 }
 
-impl Head {
-    fn write(&self, object: &str, json: &mut Json) {
-        json.say("id", &self.id);
-        json.say("object", object);
-        json.key("created").whole(self.created);
-        json.say("model", &self.model);
-    }
+/// What every chunk, and every document, says of its answer.
+fn write_head(id: &str, object: &'static str, created: u64, model: &str, json: &mut Json) {
+    json.say("id", id);
+    json.key("object").word(object);
+    json.key("created").whole(created);
+    json.say("model", model);
 }
 
 impl Writer for Chunks {
@@ -202,7 +188,9 @@ fn usage(usage: &Usage, json: &mut Json) {
 /// Writes an answer that is one document, when it is over.
 #[derive(Debug)]
 pub(crate) struct Whole {
-    head: Head,
+    created: u64,
+    /// It, to its head's end.
+    json: Json,
     text: String,
     refusal: String,
     thinking: String,
@@ -220,10 +208,8 @@ struct Made {
 impl Whole {
     pub(crate) fn new(created: u64) -> Self {
         Self {
-            head: Head {
-                created,
-                ..Head::default()
-            },
+            created,
+            json: Json::default(),
             text: String::new(),
             refusal: String::new(),
             thinking: String::new(),
@@ -231,25 +217,27 @@ impl Whole {
         }
     }
 
-    fn write(&self, finish: &Finish, usage: &Usage) -> Vec<u8> {
-        let mut json = Json::with_capacity(512);
-        json.object(|json| {
-            self.head.write("chat.completion", json);
-            json.key("choices").list(|json| {
-                json.object(|json| {
-                    json.key("index").whole(0);
-                    json.key("message").object(|json| self.message(json));
-                    json.say("finish_reason", reason(finish));
-                });
-            });
-            json.key("usage");
-            self::usage(usage, json);
-        });
+    fn begin(&mut self, id: &str, model: &str) {
+        self.json = Json::with_capacity(1024);
+        self.json.open_object();
+        write_head(id, "chat.completion", self.created, model, &mut self.json);
+    }
+
+    fn end(&mut self, finish: &Finish, usage: &Usage) -> Vec<u8> {
+        let mut json = std::mem::take(&mut self.json);
+        json.lead(r#""choices":[{"index":0,"message":{"#);
+        self.message(&mut json);
+        json.trail("}");
+        json.key("finish_reason").word(reason(finish));
+        json.trail("}]");
+        json.key("usage");
+        self::usage(usage, &mut json);
+        json.trail("}");
         json.into_bytes()
     }
 
     fn message(&self, json: &mut Json) {
-        json.say("role", "assistant");
+        json.key("role").word("assistant");
         match self.text.is_empty() && !(self.calls.is_empty() && self.refusal.is_empty()) {
             true => json.key("content").null(),
             false => json.say("content", &self.text),
@@ -277,10 +265,7 @@ impl Whole {
 impl Writer for Whole {
     fn event(&mut self, event: Event<'_>, out: &mut Vec<u8>) -> Result<(), Stop> {
         match event {
-            Event::Begin { id, model } => {
-                self.head.id = id.to_owned();
-                self.head.model = model.to_owned();
-            }
+            Event::Begin { id, model } => self.begin(id, model),
             Event::Text(text) => self.text.push_str(text),
             Event::Refusal(text) => self.refusal.push_str(text),
             Event::Thinking(text) => self.thinking.push_str(text),
@@ -301,11 +286,11 @@ impl Writer for Whole {
                     call.arguments.push_str(json);
                 }
             }
-            Event::End(finish, usage) => out.append(&mut self.write(&finish, &usage)),
+            Event::End(finish, usage) => *out = self.end(&finish, &usage),
             Event::Error(error) => {
                 let mut json = Json::default();
                 super::write_error(&error, &mut json);
-                out.append(&mut json.into_bytes());
+                *out = json.into_bytes();
             }
         }
         Ok(())

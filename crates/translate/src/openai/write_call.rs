@@ -41,7 +41,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
         // An engine thinks as it is made to.
         call.dropped.push("thinking");
     }
-    let mut json = Json::with_capacity(1024);
+    let mut json = Json::with_capacity(call.room());
     json.try_object(|json| {
         json.say("model", &call.model);
         json.key("messages")
@@ -96,7 +96,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
         }
         Ok(())
     })?;
-    request.path = Some(super::PATH.to_owned());
+    request.path = Some(super::PATH.into());
     request.dropped = call.dropped;
     request.body = vec![json.into_bytes().into()];
     Ok(())

@@ -21,6 +21,25 @@ fn every_special_byte_is_told_wherever_it_is_and_none_beyond_the_text() {
 }
 
 #[test]
+fn what_is_text_is_told_as_the_library_tells_it_wherever_it_is_none() {
+    for length in 0..140 {
+        let plain = vec![b'a'; length];
+        assert_eq!(as_text(&plain), str::from_utf8(&plain).ok(), "{length}");
+        for at in 0..length {
+            for bytes in [&[0x80][..], &[0xc3, 0xa9], &[0xff], &[0xf0, 0x9f, 0x98]] {
+                let mut text = plain.clone();
+                text.splice(at..length.min(at + bytes.len()), bytes.iter().copied());
+                assert_eq!(
+                    as_text(&text),
+                    str::from_utf8(&text).ok(),
+                    "{bytes:x?} at {at} of {length}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn every_byte_at_every_place_is_told() {
     for byte in 0..=u8::MAX {
         for at in 0..BLOCK_BYTES {

@@ -52,6 +52,32 @@ pub(crate) fn has_no_special(text: &[u8]) -> Option<bool> {
     None
 }
 
+/// What is text, as a text. ASCII, as most of it is, is seen to be that many bytes at a time.
+#[must_use]
+pub fn as_text(bytes: &[u8]) -> Option<&str> {
+    if !is_ascii(bytes) {
+        return std::str::from_utf8(bytes).ok();
+    }
+    #[expect(
+        unsafe_code,
+        reason = "`cargo xtask instructions`: looked at again a translated call takes 700 more, an event of its stream 150"
+    )]
+    // SAFETY: every byte is ASCII, and ASCII is UTF-8.
+    let text = unsafe { std::str::from_utf8_unchecked(bytes) };
+    Some(text)
+}
+
+#[inline]
+fn is_ascii(text: &[u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if text.len() >= 32 && is_x86_feature_detected!("avx2") {
+        #[expect(unsafe_code, reason = "as `as_text`")]
+        // SAFETY: the processor has AVX2, as was just asked.
+        return unsafe { avx2::is_ascii(text) };
+    }
+    text.is_ascii()
+}
+
 #[inline(never)]
 fn plain_specials(text: &[u8], words: &mut [u64; WORDS]) -> bool {
     all_words(text, words, by_blocks).unwrap_or_else(|| some_words(text, words, by_blocks))
@@ -142,6 +168,17 @@ mod avx2 {
         let last = text.last_chunk::<32>();
         blocks.all(|block| special(load(block)) == 0)
             && last.is_none_or(|block| special(load(block)) == 0)
+    }
+
+    #[inline(never)]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn is_ascii(text: &[u8]) -> bool {
+        let (blocks, _) = text.as_chunks::<32>();
+        let mut blocks = blocks.iter();
+        let has_high = |block| _mm256_movemask_epi8(load(block)) != 0;
+        // The last bytes with those before them that were looked at.
+        let last = text.last_chunk::<32>();
+        !blocks.any(has_high) && !last.is_some_and(has_high)
     }
 
     /// Apart, so that the other way needs no room on the stack.

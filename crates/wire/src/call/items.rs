@@ -69,20 +69,19 @@ impl ItemPage {
             put_items(items, &mut all);
         }
         all.push(b']');
-        let mut named: Vec<Named> = elements(&all)
-            .into_iter()
-            .enumerate()
-            .map(|(nth, item)| Named::of(response, nth, item))
-            .collect();
+        let mut found: Vec<(usize, &[u8])> = elements(&all).into_iter().enumerate().collect();
         if !self.ascends {
-            named.reverse();
+            found.reverse();
         }
+        // Only what is in the page is gone through, and what stands before it where that has to be found.
+        let named = |(nth, item): &(usize, &[u8])| Named::of(response, *nth, item);
         let from = match &self.after {
             None => 0,
-            Some(after) => 1 + named.iter().position(|item| *item.id == **after)?,
+            Some(after) => 1 + found.iter().position(|item| *named(item).id == **after)?,
         };
-        let rest = named.get(from..).unwrap_or_default();
+        let rest = found.get(from..).unwrap_or_default();
         let page = rest.get(..self.limit).unwrap_or(rest);
+        let page: Vec<Named> = page.iter().map(named).collect();
         let quoted = |item: Option<&Named>| match item {
             Some(item) => {
                 serde_json::Value::from(String::from_utf8_lossy(&item.id).as_ref()).to_string()

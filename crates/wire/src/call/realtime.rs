@@ -47,6 +47,12 @@ static ASKED: Interests = Interests::new(&[
         Want::Raw(NUMBER_BYTES),
         Repeat::Refuse,
     ),
+    Interest::new(
+        "response.conversation",
+        Want::Raw(NAME_BYTES),
+        Repeat::Refuse,
+    ),
+    Interest::new("response.input", Want::Place, Repeat::Refuse),
 ]);
 
 static OF_AUDIO: Interests = Interests::new(&[
@@ -67,10 +73,12 @@ pub enum NoEvent {
     Unread,
     /// A model's name is none.
     Model,
+    /// A cap is no whole number as it is usually written.
+    Cap,
 }
 
-/// The most output that an event allows its answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The most output that an event allows its answers. Of several the greatest counts: servers differ in which one they take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cap {
     /// So many tokens.
     Tokens(u64),
@@ -91,6 +99,8 @@ pub struct RealtimeAsked {
     pub transcription: Option<Box<str>>,
     /// What it says of the length of answers.
     pub cap: Option<Cap>,
+    /// It asks for an answer that is no part of the conversation, or to something else than that.
+    pub is_apart: bool,
     model_at: Option<Range<usize>>,
     id_at: Option<Range<usize>>,
     open: usize,
@@ -115,13 +125,19 @@ impl RealtimeAsked {
             return Err(NoEvent::Unread);
         }
         let id = said(1).filter(|id| id.kind == Kind::String);
-        let cap = [6, 7, 10].into_iter().find_map(|at| cap(found, said(at)?));
+        let mut caps = [None; 3];
+        for (cap, at) in caps.iter_mut().zip([6, 7, 10]) {
+            *cap = said(at).map(|member| cap_of(found, member)).transpose()?;
+        }
+        let cap = caps.into_iter().flatten().max();
         Ok(Self {
             name: name.ok_or(NoEvent::Unread)?.into(),
             id: id.and_then(|id| found.text(id)).map(|id| id.into()),
             model,
             transcription: transcription(text, said(4), said(5))?,
             cap,
+            is_apart: said(12).is_some()
+                || said(11).is_some_and(|of| found.text(of).as_deref() != Some("auto")),
             model_at: session.or(response).map(|model| model.value.clone()),
             id_at: found.member(1).map(|id| id.value.clone()),
             open: found.open.ok_or(NoEvent::Unread)?,
@@ -165,12 +181,26 @@ pub fn stored_in(event: &[u8]) -> Option<&'static str> {
     Stored::of(Operation::Realtime)?.named(&[Bytes::copy_from_slice(event)])
 }
 
-/// Whether an event has sound or pictures in it, which have fewer tokens than their letters.
+/// Bytes of an event that are sound or pictures in Base64, which have fewer tokens than their letters. The rest is text.
 #[must_use]
-pub fn has_media(event: &[u8]) -> bool {
-    let kinds = [&b"\"input_audio\""[..], b"\"input_image\""];
-    let mut kinds = kinds.iter();
-    kinds.any(|kind| memchr::memmem::find(event, kind).is_some())
+pub fn media_bytes(event: &[u8]) -> usize {
+    const OF_MEDIA: [&[u8]; 2] = [b"audio", b"image_url"];
+    let is_of_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(byte);
+    let (mut name, mut colon): (&[u8], &[u8]) = (b"", b"");
+    let mut media = 0;
+    // What stands between quotes: an escaped one leaves its backslash, so that no text is taken for the name of a member.
+    for part in event.split(|byte| *byte == b'"') {
+        if OF_MEDIA.contains(&name) && colon.trim_ascii() == b":" {
+            let head = part.iter().position(|byte| *byte == b',');
+            let data = head.filter(|_| part.starts_with(b"data:"));
+            let data = data.map_or(part, |comma| part.get(comma + 1..).unwrap_or_default());
+            if data.iter().all(is_of_base64) {
+                media += part.len();
+            }
+        }
+        (name, colon) = (colon, part);
+    }
+    media
 }
 
 /// The name of a model, where one is said.
@@ -225,11 +255,15 @@ fn inner(
     Ok(value.map(<[u8]>::to_vec))
 }
 
-fn cap(found: &Found, member: &Member) -> Option<Cap> {
+fn cap_of(found: &Found, member: &Member) -> Result<Cap, NoEvent> {
     match member.kind {
-        Kind::Number => number(found, member).map(Cap::Tokens),
-        Kind::String => Some(Cap::Open),
-        _ => None,
+        Kind::Number => {
+            let text = std::str::from_utf8(found.raw(member)).ok();
+            let whole = text.and_then(|text| text.parse().ok());
+            whole.map(Cap::Tokens).ok_or(NoEvent::Cap)
+        }
+        Kind::String => Ok(Cap::Open),
+        _ => Err(NoEvent::Cap),
     }
 }
 
@@ -255,6 +289,17 @@ static TOLD: Interests = Interests::new(&[
     ),
     Interest::new("response.status", Want::Raw(NUMBER_BYTES), Repeat::LastWins),
     Interest::new("response_id", Want::Raw(ID_BYTES), Repeat::LastWins),
+    Interest::new("item_id", Want::Raw(ID_BYTES), Repeat::LastWins),
+    Interest::new(
+        "session.max_output_tokens",
+        Want::Raw(NUMBER_BYTES),
+        Repeat::LastWins,
+    ),
+    Interest::new(
+        "session.max_response_output_tokens",
+        Want::Raw(NUMBER_BYTES),
+        Repeat::LastWins,
+    ),
 ]);
 
 static OF_DURATION: Interests = Interests::new(&[Interest::new(
@@ -287,8 +332,20 @@ pub enum RealtimeTold {
         /// It came to a good end.
         is_good: bool,
     },
+    /// A piece of what was said is written down.
+    Transcribing {
+        /// The item of what was said.
+        item: Box<str>,
+    },
+    /// What was said could not be written down.
+    NotTranscribed {
+        /// The item of it.
+        item: Box<str>,
+    },
     /// What was said is written down.
     Transcribed {
+        /// The item of it.
+        item: Option<Box<str>>,
         /// What that used.
         usage: Box<Reading>,
         /// How many seconds of sound it is billed by, where it is not billed by tokens.
@@ -300,6 +357,8 @@ pub enum RealtimeTold {
         model: Option<Box<str>>,
         /// The model that writes down what is said, where one does.
         transcription: Option<Box<str>>,
+        /// The most output of each answer, where it is said.
+        cap: Option<Cap>,
     },
     /// An event of the client's is refused.
     Refused {
@@ -342,9 +401,16 @@ impl RealtimeTold {
             "conversation.item.input_audio_transcription.completed" => {
                 let raw = found.member(4).map(|usage| found.raw(usage));
                 Self::Transcribed {
+                    item: text_at(13),
                     usage: usage_at(4),
                     seconds: raw.and_then(seconds),
                 }
+            }
+            "conversation.item.input_audio_transcription.delta" => {
+                Self::Transcribing { item: text_at(13)? }
+            }
+            "conversation.item.input_audio_transcription.failed" => {
+                Self::NotTranscribed { item: text_at(13)? }
             }
             "session.created"
             | "session.updated"
@@ -354,6 +420,10 @@ impl RealtimeTold {
                 transcription: transcription(text, found.member(9), found.member(10))
                     .ok()
                     .flatten(),
+                cap: [14, 15]
+                    .into_iter()
+                    .filter_map(|at| cap_of(found, found.member(at)?).ok())
+                    .max(),
             },
             "error" => Self::Refused { event: text_at(6) },
             other => match (other.strip_prefix("response."), text_at(12)) {

@@ -284,6 +284,7 @@ fn an_error_is_told_in_the_format_of_the_api_below_whose_path_it_is() {
         "/v1/messages",
         "/v1/messages/batches",
         "/v1/messages/count_tokens",
+        "/v1/v1/messages",
     ] {
         assert_eq!(ErrorFormat::of(path), ErrorFormat::Anthropic, "{path}");
     }
@@ -294,6 +295,7 @@ fn an_error_is_told_in_the_format_of_the_api_below_whose_path_it_is() {
         "/v1beta1/publishers/google/models",
         "/v1/publishers/google/models/m",
         "/v1/projects/p/locations/l/x",
+        "/v1/v1beta/models/m:generateContent",
     ] {
         assert_eq!(ErrorFormat::of(path), ErrorFormat::Google, "{path}");
     }

@@ -4,6 +4,7 @@
 //! Not here: objects that arrive in parts, and where a fault is (`scan`).
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::capture::KEY_LIMIT_BYTES;
 use super::container_stack::ContainerStack;
@@ -35,6 +36,13 @@ pub struct Reader<'a> {
     at: usize,
     depth: u32,
     marks: Marks,
+}
+
+/// Where a reader was.
+#[derive(Debug, Clone, Copy)]
+pub struct Spot {
+    at: usize,
+    depth: u32,
 }
 
 impl<'a> Reader<'a> {
@@ -104,6 +112,47 @@ impl<'a> Reader<'a> {
             }
         }
         self.other_name()
+    }
+
+    /// Goes past the next member's name and its colon: where the name is. `None` says that it has escapes or blanks behind it, and leaves
+    /// the reader where it is.
+    #[inline(always)]
+    pub fn plain_name(&mut self) -> Option<Range<usize>> {
+        let name = self.plain()?;
+        if self.text.get(name.end + 1) != Some(&b':') {
+            return None;
+        }
+        self.at = name.end + 2;
+        Some(name)
+    }
+
+    /// Goes past the text that starts here: where it is, without its quotes. `None` says that it has escapes or is no text, and leaves the
+    /// reader where it is.
+    #[inline(always)]
+    pub fn plain_text(&mut self) -> Option<Range<usize>> {
+        let text = self.plain()?;
+        self.at = text.end + 1;
+        Some(text)
+    }
+
+    /// Goes past what is written just so, where it stands here: members of a known form, which open and close nothing. `None` says nothing,
+    /// and leaves the reader where it is.
+    #[inline(always)]
+    pub fn past(&mut self, written: &str) -> Option<()> {
+        let stands = self.text.get(self.at..)?.starts_with(written.as_bytes());
+        self.at += if stands { written.len() } else { 0 };
+        stands.then_some(())
+    }
+
+    /// Where the string is that starts here and has no escapes.
+    #[inline(always)]
+    fn plain(&mut self) -> Option<Range<usize>> {
+        if self.peek()? != b'"' {
+            return None;
+        }
+        let from = self.at + 1;
+        let end = self.marks.next(self.text, from);
+        (self.text.get(end) == Some(&b'"')).then_some(from..end)
     }
 
     #[cold]
@@ -199,6 +248,21 @@ impl<'a> Reader<'a> {
     #[inline]
     pub const fn place(&self) -> usize {
         self.at
+    }
+
+    /// Where it is, to go back to.
+    #[inline]
+    pub const fn spot(&self) -> Spot {
+        Spot {
+            at: self.at,
+            depth: self.depth,
+        }
+    }
+
+    /// Goes back to where it was.
+    #[inline]
+    pub const fn go_back(&mut self, to: Spot) {
+        (self.at, self.depth) = (to.at, to.depth);
     }
 
     /// The next byte that is not blank, and goes to it.

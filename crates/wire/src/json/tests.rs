@@ -232,6 +232,27 @@ fn the_items_of_a_list_are_gone_through_one_by_one_inside_of_objects_and_outside
 }
 
 #[test]
+fn a_reader_goes_past_what_is_written_just_so_and_else_stays_where_it_is() {
+    let mut reader = Reader::new(br#"{"a":1,"b\n":"c","d" :"e\"","f":[]}"#);
+    assert_eq!(reader.open(), Some(true));
+    let start = reader.spot();
+    assert_eq!(reader.past(r#""a" :1"#), None);
+    assert_eq!(reader.past(r#""a":1"#), Some(()));
+    assert_eq!(reader.more(), Some(true));
+    assert_eq!(reader.plain_name(), None, "an escape");
+    assert!(reader.name().is_some());
+    assert_eq!(reader.plain_text(), Some(14..15));
+    assert_eq!(reader.more(), Some(true));
+    assert_eq!(reader.plain_name(), None, "a blank");
+    assert!(reader.name().is_some());
+    assert_eq!(reader.plain_text(), None, "an escape");
+    reader.go_back(start);
+    assert_eq!(reader.plain_name(), Some(2..3));
+    assert_eq!(reader.plain_text(), None, "a number");
+    assert_eq!(reader.past("1"), Some(()));
+}
+
+#[test]
 fn a_text_is_plain_without_what_a_string_escapes_wherever_that_stands() {
     for length in 0..70 {
         assert!(is_plain(&vec![0xe9; length]), "{length}");

@@ -20,18 +20,34 @@ pub fn is_plain(text: &[u8]) -> bool {
     if let Some(has_none) = has_no_special(text) {
         return has_none;
     }
-    let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
-    if !blocks.iter().all(|block| special(block) == 0) {
-        return false;
-    }
+    let (blocks, _) = text.as_chunks::<BLOCK_BYTES>();
     match text.last_chunk::<BLOCK_BYTES>() {
-        _ if rest.is_empty() => true,
         // With bytes before them that were looked at.
-        Some(block) => special(block) == 0,
-        None => rest
-            .iter()
-            .all(|byte| *byte >= b' ' && !matches!(byte, b'"' | b'\\')),
+        Some(last) => special(last) == 0 && blocks.iter().all(|block| special(block) == 0),
+        None => is_short_plain(text),
     }
+}
+
+/// The same of fewer bytes than a block has: some of them stand in it twice.
+#[inline]
+fn is_short_plain(text: &[u8]) -> bool {
+    let wide = |bytes: &[u8; 8]| u128::from(u64::from_le_bytes(*bytes));
+    let word = |bytes: &[u8; 4]| u128::from(u32::from_le_bytes(*bytes));
+    let block = match (text.first_chunk(), text.last_chunk()) {
+        (Some(first), Some(last)) => wide(first) | wide(last) << 64,
+        _ => match (text.first_chunk(), text.last_chunk()) {
+            (Some(first), Some(last)) => {
+                let both = word(first) | word(last) << 32;
+                both | both << 64
+            }
+            _ => {
+                return text
+                    .iter()
+                    .all(|byte| *byte >= b' ' && !matches!(byte, b'"' | b'\\'));
+            }
+        },
+    };
+    special(&block.to_le_bytes()) == 0
 }
 
 /// The next byte that is not blank, with `at` moved to it.
@@ -117,8 +133,20 @@ pub(super) fn is_ascii(name: &[u8]) -> bool {
         (Some(first), Some(last)) if name.len() <= 16 => {
             (u64::from_le_bytes(*first) | u64::from_le_bytes(*last)) & HIGH == 0
         }
-        (None, _) => name.iter().fold(0, |all, byte| all | byte) < 0x80,
+        (None, _) => is_shorter_ascii(name),
         _ => name.is_ascii(),
+    }
+}
+
+/// The same of fewer than eight bytes.
+#[inline]
+fn is_shorter_ascii(name: &[u8]) -> bool {
+    const HIGH: u32 = 0x8080_8080;
+    match (name.first_chunk(), name.last_chunk()) {
+        (Some(first), Some(last)) => {
+            (u32::from_le_bytes(*first) | u32::from_le_bytes(*last)) & HIGH == 0
+        }
+        _ => name.iter().all(u8::is_ascii),
     }
 }
 

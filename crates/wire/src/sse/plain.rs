@@ -66,7 +66,9 @@ fn after_name(event: &[u8]) -> Option<(&[u8], &[u8])> {
 /// A line, and what is behind its line feed.
 #[inline]
 fn line(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (line, rest) = text.split_at_checked(memchr2(b'\n', b'\r', text)?)?;
+    // Of a short text, and where the processor has no such look, another one.
+    let end = line_without(text, |_| false).or_else(|| memchr2(b'\n', b'\r', text))?;
+    let (line, rest) = text.split_at_checked(end)?;
     Some((line, rest.strip_prefix(b"\n")?))
 }
 

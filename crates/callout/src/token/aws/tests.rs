@@ -72,7 +72,7 @@ async fn answers_that_are_not_whole_keys_are_none() {
         (200, "text/xml", xml(&GOOD.replace("tok==", "&amp;")), "once"),
         (200, "text/xml", xml(&GOOD.replace("SessionToken", "Token")), "once"),
         (200, "text/xml", xml(&[GOOD, GOOD].concat()), "once"),
-        (200, "application/json", xml(GOOD), "no XML"),
+        (200, "application/json", xml(GOOD), "not XML"),
         (
             400,
             "text/xml",

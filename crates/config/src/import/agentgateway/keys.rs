@@ -4,7 +4,7 @@
 //! provider's usual variable is for the provider's own address.
 //! Not here: how a credential is written (`super::super::credential`), variables of commands (`tools`).
 
-use super::super::credential::{Credential, NamedKey, Variables, is_placeholder, variable_of};
+use super::super::credential::{Credential, NamedKey, Variables, is_placeholder, key_of};
 use super::super::read::{Section, scalar};
 use super::{Plan, said, word};
 use crate::decode::{Findings, Place};
@@ -123,11 +123,4 @@ fn named_key(said: &str, suggested: &str, place: Place) -> Option<NamedKey> {
         None if is_placeholder(said) => None,
         None => Some(NamedKey::of_secret(said, suggested, place)),
     }
-}
-
-/// A variable for the key of an address.
-fn key_of(url: &str) -> String {
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let host = host.split(['/', ':']).next().unwrap_or_default();
-    format!("{}_API_KEY", variable_of(host))
 }

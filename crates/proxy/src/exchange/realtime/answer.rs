@@ -4,6 +4,7 @@
 //! Not here: events (`realtime`), what an answer holds and is charged (`policy::realtime`).
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use policy::authorizer::{Asked, Authorization, Authorizer};
 use policy::billing::Billing;
@@ -40,6 +41,13 @@ pub(super) struct Opening<'h> {
 }
 
 impl Opening<'_> {
+    fn who(&self) -> Http<'_> {
+        Http {
+            head: self.head,
+            peer: &self.peer,
+        }
+    }
+
     /// The endpoint where the session is, if a rule leads there.
     pub(super) fn place(&self, s: &Snapshot, route: &Route) -> Option<EndpointId> {
         let backends = route.backends.iter().filter_map(|id| s.backend(*id));
@@ -65,6 +73,15 @@ pub(super) struct Wanted {
     pub(super) is_over: bool,
 }
 
+impl Wanted {
+    /// The model that it is of, as its price has it.
+    fn sent(&self, route: &Route) -> Option<Arc<str>> {
+        let named = self.model.as_deref().or(self.told.as_deref());
+        let own = route.model.clone();
+        own.or_else(|| named.map(Into::into))
+    }
+}
+
 /// An answer that may come.
 pub(super) struct Answer {
     running: Option<Running>,
@@ -76,6 +93,8 @@ pub(super) struct Answer {
     pub(super) seen: SeenOfAnswer,
     /// Its server knows of it.
     pub(super) runs: bool,
+    /// It is no part of the conversation: what it read and made is not what the next one reads.
+    pub(super) is_apart: bool,
     began: Mono,
     first: Option<Mono>,
 }
@@ -104,16 +123,8 @@ pub(super) async fn admit(of: &Opening<'_>, wanted: Wanted) -> Result<Answer, Re
     let (worker, view) = (Rc::clone(&of.worker), of.worker.view());
     let running = Running::new(&worker);
     let now = worker.now();
-    let who = Http {
-        head: of.head,
-        peer: &of.peer,
-    };
-    let parents = of.head.fields.of(Name::Traceparent);
-    let begun = view.env(now, |env| {
-        Begun::new(None, parents, &who, worker.clock.wall_ms(now), env)
-    });
-    let begun = begun.of(Operation::Realtime);
-    let begun = begun.asking_for(wanted.model.as_deref());
+    let who = of.who();
+    let begun = begun(of, &view, &wanted, now);
     let known = match identified(&worker, &view, begun, &who).await {
         Ok(known) => known,
         Err(ended) => return Err(refused(&worker, &view, *ended)),
@@ -136,11 +147,74 @@ pub(super) async fn admit(of: &Opening<'_>, wanted: Wanted) -> Result<Answer, Re
         held,
         seen: SeenOfAnswer::default(),
         runs: false,
+        is_apart: false,
         began: now,
         first: None,
     };
     answer.enter(is_durable).await?;
     Ok(answer)
+}
+
+/// An answer that ran and was let in by nobody: whoever opened the session owes what it comes to. `view` is that of the session.
+pub(super) fn owed(
+    of: &Opening<'_>,
+    view: &Rc<WorkerSnapshot>,
+    opened: &Record,
+    wanted: &Wanted,
+) -> Option<Answer> {
+    let (worker, s) = (Rc::clone(&of.worker), view.snapshot());
+    let running = Running::new(&worker);
+    let now = worker.now();
+    let workload = opened.workload?;
+    let caller = opened.caller.as_deref();
+    let placed = |model| {
+        let chosen = realtime::route(s, workload, caller, model).ok()?;
+        Some((chosen, of.place(s, chosen.route)?))
+    };
+    // A model that no rule leads here goes by the rule that let the session in.
+    let placed = placed(wanted.model.as_deref());
+    let (chosen, endpoint) = match placed {
+        Some(placed) => placed,
+        None => {
+            let asked = opened.model_asked.as_deref();
+            let chosen = realtime::route(s, workload, caller, asked).ok()?;
+            (chosen, opened.endpoint?)
+        }
+    };
+    let known = begun(of, view, wanted, now).of_caller(opened, workload);
+    let ran = known.ran().of_model(wanted.sent(chosen.route), endpoint, s);
+    let (admitted, held) = view.env(now, |env| {
+        let estimator = env.shard.estimator(chosen.grant.route);
+        let most = chosen.route.output_max;
+        let held = wanted.context.demand(wanted.cap, most, estimator);
+        Some((ran.owe(chosen, env)?, held))
+    })?;
+    let (record, estimate) = (admitted.record(), admitted.estimate());
+    let entry = worker.ledger(|ledger| ledger.admit(s, record, estimate, None));
+    Some(Answer {
+        running: Some(running),
+        worker,
+        view: Rc::clone(view),
+        admitted: Some(admitted),
+        entry,
+        held,
+        seen: SeenOfAnswer::default(),
+        runs: true,
+        is_apart: false,
+        began: now,
+        first: None,
+    })
+}
+
+/// The start of one.
+fn begun(of: &Opening<'_>, view: &WorkerSnapshot, wanted: &Wanted, now: Mono) -> Begun {
+    let parents = of.head.fields.of(Name::Traceparent);
+    let wall_ms = of.worker.clock.wall_ms(now);
+    let begun = view.env(now, |env| {
+        Begun::new(None, parents, &of.who(), wall_ms, env)
+    });
+    let begun = begun.of(Operation::Realtime);
+    begun.asking_for(wanted.model.as_deref())
 }
 
 /// Who makes it.
@@ -251,9 +325,7 @@ fn let_in(
         s,
         now,
     )?;
-    let named = model.or(wanted.told.as_deref());
-    let sent = chosen.route.model.clone();
-    let allowed = allowed.of_model(sent.or_else(|| named.map(Into::into)), endpoint, s);
+    let allowed = allowed.of_model(wanted.sent(chosen.route), endpoint, s);
     view.env(now, |env| {
         let estimator = env.shard.estimator(chosen.grant.route);
         let held = match wanted.is_over {

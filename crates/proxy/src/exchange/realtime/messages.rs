@@ -1,45 +1,103 @@
 //! How messages of a session come and go: each is read whole from one side before it passes to the other.
 //!
-//! Invariant: no more is read of a side while [`WAITING_BYTES`] wait for the other; while an answer is judged, what its client says
-//! behind it waits.
+//! Invariant: no more is read of a side while [`WAITING_BYTES`] wait for the other; while a message is looked through or an answer is
+//! judged, what its client says behind it waits.
 //! Not here: what messages say (`said`), frames (`wire::websocket`).
 
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use policy::refusal::Refusal;
 use wire::call::realtime_error;
 use wire::websocket::{self, Message};
 
-use super::{End, Session};
+use super::said::Heard;
+use super::{BROKEN, End, Looking, Session};
 use crate::client::Downstream;
-use crate::upstream::Chunk;
+use crate::stint::STINT_BYTES;
+use crate::upstream::{Body, Chunk};
 
 /// No more is read of a side while so much waits for the other.
 const WAITING_BYTES: usize = 256 << 10;
 /// A code that ends a session.
 const NORMAL: u16 = 1000;
 const ONLY_TEXT: u16 = 1003;
+/// What the work on a message is, beside that on its bytes, in bytes.
+const WORK_OF_MESSAGE: usize = 256;
+
+/// Frames on their way to the server.
+#[derive(Default)]
+pub(super) struct ToService {
+    /// What is being sent.
+    sending: Bytes,
+    /// What waits behind it.
+    waiting: Vec<u8>,
+}
+
+impl ToService {
+    pub(super) fn len(&self) -> usize {
+        self.sending.len() + self.waiting.len()
+    }
+
+    /// Where the next frame is written.
+    pub(super) fn last(&mut self) -> &mut Vec<u8> {
+        &mut self.waiting
+    }
+
+    /// Sends what waits; ready once nothing does.
+    pub(super) fn poll_send(
+        &mut self,
+        service: &mut Body,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), End>> {
+        while self.len() > 0 {
+            if self.sending.is_empty() {
+                self.sending = std::mem::take(&mut self.waiting).into();
+            }
+            match service.poll_send(&mut self.sending, cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Broke)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
 
 impl<D: Downstream> Session<'_, D> {
     /// A client's messages to the server.
     pub(super) fn poll_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         let mut moved = false;
-        if !self.to_service.is_empty() {
-            let before = self.to_service.len();
-            match self.service.poll_send(&mut self.to_service, cx) {
+        let before = self.to_service.len();
+        if before > 0 {
+            match self.to_service.poll_send(self.service, cx) {
                 Poll::Ready(Ok(())) => moved = true,
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Broke)),
+                Poll::Ready(Err(end)) => return Poll::Ready(Err(end)),
                 Poll::Pending => moved = self.to_service.len() < before,
             }
         }
-        // In order: while an answer is judged, what its client says behind it waits.
-        while self.admitting.is_none()
+        self.waits_for_client = false;
+        if let Some(looking) = &mut self.looking
+            && let Poll::Ready(heard) = looking.heard.as_mut().poll(cx)
+        {
+            moved = true;
+            self.looking = None;
+            match heard {
+                Some(heard) => self.client_said(&heard),
+                None => return Poll::Ready(Err(End::Closed(BROKEN))),
+            }
+        }
+        // In order: while a message is looked through or an answer is judged, what its client says behind it waits.
+        while self.looking.is_none()
+            && self.admitting.is_none()
             && self.to_service.len() < WAITING_BYTES
             && self.to_client.len() < WAITING_BYTES
+            && !self.stint.is_over()
         {
             match self.from_client.message() {
                 Ok(Some(message)) => {
                     moved = true;
+                    self.stint.add(WORK_OF_MESSAGE);
                     if let Some(end) = self.hear_client(message) {
                         return Poll::Ready(Err(end));
                     }
@@ -56,19 +114,34 @@ impl<D: Downstream> Session<'_, D> {
                     self.from_client.push(&piece);
                 }
                 Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Err(End::Gone)),
-                Poll::Pending => break,
+                Poll::Pending => {
+                    self.waits_for_client = true;
+                    break;
+                }
             }
         }
-        match moved {
+        match moved || self.stint.is_over() {
             true => Poll::Ready(Ok(())),
             false => Poll::Pending,
         }
     }
 
+    /// Looks through a message, beside the worker where it is long.
+    fn look(&mut self, text: String) {
+        let bytes = text.len();
+        let shares_account = self.shares_account();
+        if bytes <= STINT_BYTES {
+            return self.client_said(&Heard::of(text, shares_account));
+        }
+        let places = &self.worker.beside;
+        let heard = Box::pin(places.run(move || Heard::of(text, shares_account)));
+        self.looking = Some(Looking { bytes, heard });
+    }
+
     fn hear_client(&mut self, message: Message) -> Option<End> {
         match message {
             Message::Text(text) => {
-                self.client_said(text.as_bytes());
+                self.look(text);
                 None
             }
             Message::Ping(payload) => {
@@ -84,7 +157,7 @@ impl<D: Downstream> Session<'_, D> {
     /// The server's messages to the client, once that has taken those before.
     pub(super) fn poll_down(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         match self.client.poll_flushed(cx) {
-            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Ok(())) => self.sending = 0,
             Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Gone)),
             Poll::Pending if self.client.progressed() => return Poll::Ready(Ok(())),
             Poll::Pending => return Poll::Pending,
@@ -96,6 +169,30 @@ impl<D: Downstream> Session<'_, D> {
         if self.to_service.len() >= WAITING_BYTES {
             return Poll::Pending;
         }
+        let mut heard = false;
+        loop {
+            match self.from_service.message() {
+                Ok(Some(message)) => {
+                    heard = true;
+                    self.stint.add(WORK_OF_MESSAGE);
+                    if let Some(end) = self.hear_service(message) {
+                        return Poll::Ready(Err(end));
+                    }
+                    if self.stint.is_over() {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                // What it says is for the client before more is read.
+                Ok(None) if heard => return Poll::Ready(Ok(())),
+                Ok(None) if self.service_is_over => return Poll::Ready(Err(End::Broke)),
+                Ok(None) => return self.poll_service(cx),
+                Err(_) => return Poll::Ready(Err(End::Broke)),
+            }
+        }
+    }
+
+    /// Reads what has come from the server.
+    fn poll_service(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         let Self {
             service,
             from_service,
@@ -110,24 +207,13 @@ impl<D: Downstream> Session<'_, D> {
                 Ok(is_over)
             })
         });
-        let is_over = match read {
-            Poll::Ready(Ok(is_over)) => is_over,
+        match read {
+            Poll::Ready(Ok(is_over)) => self.service_is_over = is_over,
             Poll::Ready(Err(end)) => return Poll::Ready(Err(end)),
             Poll::Pending => return Poll::Pending,
-        };
-        self.service.taken();
-        loop {
-            match self.from_service.message() {
-                Ok(Some(message)) => {
-                    if let Some(end) = self.hear_service(message) {
-                        return Poll::Ready(Err(end));
-                    }
-                }
-                Ok(None) if is_over => return Poll::Ready(Err(End::Broke)),
-                Ok(None) => return Poll::Ready(Ok(())),
-                Err(_) => return Poll::Ready(Err(End::Broke)),
-            }
         }
+        self.service.taken();
+        Poll::Ready(Ok(()))
     }
 
     fn hear_service(&mut self, message: Message) -> Option<End> {
@@ -137,9 +223,8 @@ impl<D: Downstream> Session<'_, D> {
                 None
             }
             Message::Ping(payload) => {
-                let mut out = std::mem::take(&mut self.to_service).to_vec();
-                websocket::masked_pong(&payload, self.mask(), &mut out);
-                self.to_service = out.into();
+                let mask = self.mask();
+                websocket::masked_pong(&payload, mask, self.to_service.last());
                 None
             }
             Message::Pong => None,
@@ -155,6 +240,7 @@ impl<D: Downstream> Session<'_, D> {
         }
         let out = std::mem::take(&mut self.to_client);
         self.active.exchange.forwarded(out.len() as u64);
+        self.sending = out.len();
         match self.client.send(cx, &[&out], false) {
             Ok(()) => Ok(true),
             Err(_) => Err(End::Gone),
@@ -163,9 +249,8 @@ impl<D: Downstream> Session<'_, D> {
 
     /// An event passes to the server.
     pub(super) fn pass_up(&mut self, event: &[u8]) {
-        let mut out = std::mem::take(&mut self.to_service).to_vec();
-        websocket::masked_text(event, self.mask(), &mut out);
-        self.to_service = out.into();
+        let mask = self.mask();
+        websocket::masked_text(event, mask, self.to_service.last());
     }
 
     /// The mask of one frame.

@@ -157,7 +157,7 @@ impl Downstream for Framed<'_, '_> {
             return Poll::Ready(());
         }
         loop {
-            match session.message() {
+            match session.reader.message() {
                 Ok(Some(Message::Text(text))) => session.waiting.push_back(text),
                 Ok(None) if session.has_much_waiting() => break,
                 Ok(None) => match ready!(session.poll_read_or_sent(cx)) {

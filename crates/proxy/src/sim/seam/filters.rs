@@ -35,7 +35,7 @@ impl Filter for ToMessages {
             return Err(Unfit::new("messages[0].image_url"));
         }
         let body = text.replacen('{', r#"{"max_tokens":64,"#, 1);
-        request.path = Some("/messages".to_owned());
+        request.path = Some("/messages".into());
         request.body = vec![Bytes::from(body)];
         Ok(Some(Box::new(*self)))
     }

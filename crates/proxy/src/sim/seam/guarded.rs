@@ -30,14 +30,11 @@ impl Filter for ToFrames {
         _: Operation,
         request: &mut Request,
     ) -> Result<Option<Box<dyn Answering>>, Unfit> {
-        request.path = Some("/model/m/stream".to_owned());
+        request.path = Some("/model/m/stream".into());
         request.query = Some("frames=1".to_owned());
         request.headers = vec![
-            (
-                "content-type".into(),
-                (*b"application/vnd.acme.call").into(),
-            ),
-            ("x-acme-version".into(), (*b"3").into()),
+            ("content-type".into(), b"application/vnd.acme.call".into()),
+            ("x-acme-version".into(), b"3".into()),
         ];
         request.body = vec![Bytes::from_static(b"call")];
         Ok(Some(Box::new(*self)))

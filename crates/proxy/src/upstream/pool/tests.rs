@@ -91,6 +91,20 @@ async fn an_idle_connection_that_its_peer_closed_is_not_taken_and_not_kept() {
 }
 
 #[tokio::test]
+async fn connections_of_a_pool_that_is_gone_are_counted_to_their_end() {
+    let pool = pool(PoolBounds::default());
+    let (busy, _end) = connection(&pool);
+    let (idle, _other) = connection(&pool);
+    pool.put(idle);
+    assert_eq!(pool.prune(), 2);
+    let retired = pool.opened();
+    drop(pool);
+    assert_eq!((retired.change(), retired.is_none()), (-1, false));
+    drop(busy);
+    assert_eq!((retired.change(), retired.is_none()), (-1, true));
+}
+
+#[tokio::test]
 async fn an_http2_connection_has_as_many_calls_as_it_may() {
     let local = tokio::task::LocalSet::new();
     let run = local.run_until(async {

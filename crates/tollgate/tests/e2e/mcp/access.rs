@@ -196,6 +196,65 @@ fn what_would_become_of_a_call_of_a_tool_is_explained_by_the_configuration_alone
 }
 
 #[test]
+fn a_condition_on_arguments_is_explained_by_the_arguments_of_the_message() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("gate.yaml");
+    let text = config(
+        "    one: { url: \"http://127.0.0.1:1/mcp\", tools: { allow: [ read, { name: write, when: 'workload == \"agent\" && arguments.path.startsWith(\"/srv/\")' } ] } }",
+        "    - { workload: agent }",
+    ) + "ledger: { path: usage.db }\nbudgets: { searches: { calls: 3, tool: one__read, per: day } }\n";
+    std::fs::write(&file, text).expect("a file");
+    let explain = |more: &[&str]| {
+        let ended = std::process::Command::new(Gate::binary())
+            .args(["explain", "-H", "x-workload-app: agent", "-c"])
+            .arg(&file)
+            .args(more)
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&ended.stdout).replace("\n           ", " ");
+        (ended.status.success(), said)
+    };
+    let message = dir.path().join("message.json");
+    let named = message.to_str().expect("a path");
+    let of = |arguments: &str| {
+        let says = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"one__write","arguments":{arguments}}}}}"#
+        );
+        std::fs::write(&message, says).expect("a file");
+        explain(&["--path", "/mcp", "--body", named])
+    };
+    let place = "mcp.servers.one.tools.allow[1].when";
+    let (is_good, said) = of(r#"{"path":"/srv/x"}"#);
+    assert!(
+        is_good && said.starts_with("verdict    the call would go upstream\n"),
+        "{said}"
+    );
+    for (arguments, came) in [
+        (r#"{"path":"/etc/x"}"#, "does not hold"),
+        (
+            r#"{"path":"/srv/x","path":"/etc/x"}"#,
+            "a name stands twice",
+        ),
+    ] {
+        let (is_good, said) = of(arguments);
+        assert!(
+            !is_good && said.contains("refused: 403 not_authorized"),
+            "{said}"
+        );
+        assert!(said.contains(place) && said.contains(came), "{said}");
+    }
+    let (is_good, said) = explain(&["--tool", "one__write"]);
+    let verdict = "the call would go upstream, if its arguments meet the condition";
+    assert!(is_good && said.contains(verdict), "{said}");
+    assert!(!said.contains("searches"), "it counts another tool: {said}");
+    let (_, said) = explain(&["--tool", "one__read"]);
+    assert!(
+        !said.contains("meet the condition") && said.contains("searches: 3 calls"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_session_that_its_client_ended_is_none_any_more_also_after_a_reload() {
     let one = server("one");
     let servers = format!("    one: {{ url: \"{}\" }}", url(&one));

@@ -10,7 +10,9 @@ use crate::harness::{Gate, Sdk, Step, Upstream, answer, free_address};
 #[test]
 fn an_mcp_route_gives_the_official_sdk_what_it_selects_and_its_servers_their_keys() {
     let keyed = Upstream::start(|_, seen| {
-        let listed = json!({ "tools": ["read", "delete"].map(|name| json!({ "name": name, "inputSchema": { "type": "object" } })) });
+        let tools = ["read", "delete"]
+            .map(|name| json!({ "name": name, "inputSchema": { "type": "object" } }));
+        let listed = json!({ "tools": tools });
         let is_list = seen.body.windows(12).any(|part| part == b"\"tools/list\"");
         let answer = match is_list {
             true => {

@@ -29,7 +29,7 @@ class Session:
 
     def __init__(self, socket, model):
         self.socket, self.model = socket, model
-        self.vad, self.transcription = False, None
+        self.vad, self.transcription, self.is_mute = False, None, False
         self.pieces, self.answers, self.said, self.active = 0, 0, 0, False
 
     async def tell(self, kind, **members):
@@ -75,6 +75,7 @@ class Session:
             of_input = event["session"].get("audio", {}).get("input", {})
             self.transcription = of_input.get("transcription", self.transcription)
             self.vad = bool(of_input.get("turn_detection"))
+            self.is_mute = (of_input.get("turn_detection") or {}).get("create_response") is False
             await self.tell("session.updated", session=self.setup())
         elif kind == "conversation.item.create":
             await self.tell("conversation.item.added", item={**event["item"], "id": "i"}, previous_item_id=None)
@@ -97,7 +98,11 @@ class Session:
         """Somebody stopped to speak: the server answers by itself, and writes down what was said."""
         await self.tell("input_audio_buffer.speech_stopped", audio_end_ms=300, item_id="u")
         await self.tell("input_audio_buffer.committed", item_id="u", previous_item_id=None)
-        if self.transcription:
+        if (self.transcription or {}).get("prompt") == "without end":
+            for word in ["so ", "it ", "goes "]:
+                kind = "conversation.item.input_audio_transcription.delta"
+                await self.tell(kind, item_id="u", content_index=0, delta=word)
+        elif self.transcription:
             details = {"audio_tokens": 25, "text_tokens": 5}
             usage = {"type": "tokens", "input_tokens": 30, "output_tokens": 7, "total_tokens": 37, "input_token_details": details}
             served.append([self.transcription["model"], 30, 7, None, 25, None])
@@ -108,7 +113,8 @@ class Session:
                 transcript="well",
                 usage=usage,
             )
-        await self.answer("by myself")
+        if not self.is_mute:
+            await self.answer("by myself")
 
 
 async def service(socket):
@@ -173,6 +179,9 @@ async def open_session():
         await connection.session.update(session={"type": "realtime", "model": "another"}, event_id="mine")
         refused = (await until(connection, "error"))[-1].error
         assert (refused.code, refused.event_id) == ("model_not_found", "mine"), refused
+        await connection.session.update(session={"type": "realtime", "model": "scribe"})
+        refused = (await until(connection, "error"))[-1].error
+        assert refused.code == "realtime_event_refused" and "of its address" in refused.message, refused
         transcription = {"audio": {"input": {"transcription": {"model": "another"}}}}
         await connection.session.update(session={"type": "realtime", **transcription})
         refused = (await until(connection, "error"))[-1].error
@@ -228,6 +237,48 @@ async def tight_session():
             [(kinds, events)] = ended.args
             assert events[-1].type == "error" and events[-1].error.code == "rate_limit_exceeded", events
         shown.append("ended_by_limit")
+
+
+def mute(**transcription):
+    vad = {"type": "server_vad", "create_response": False}
+    of_input = {"turn_detection": vad, "transcription": {"model": "scribe", **transcription}}
+    return {"type": "realtime", "audio": {"input": of_input}}
+
+
+async def speak(connection):
+    for _ in range(3):
+        await connection.input_audio_buffer.append(audio=PIECE)
+
+
+async def spent_session():
+    """What a server wrote down costs what it does, also past a budget; who has nothing left opens no session."""
+    written = "conversation.item.input_audio_transcription.completed"
+    async with client_of("spent").connect(model=MODEL) as connection:
+        await until(connection, "session.created")
+        await connection.session.update(session=mute())
+        await until(connection, "session.updated")
+        await speak(connection)
+        await until(connection, written)
+        await speak(connection)
+        refused = (await until(connection, "error"))[-1].error
+        assert refused.code == "insufficient_quota", refused
+    try:
+        async with client_of("spent").connect(model=MODEL):
+            raise AssertionError("a session opens for somebody who has nothing left")
+    except InvalidStatus as refused:
+        assert refused.response.status_code == 429, refused.response
+    shown.append("owed")
+
+
+async def left_session():
+    """A client leaves while it is still written down what it said."""
+    async with client_of("open").connect(model=MODEL) as connection:
+        await until(connection, "session.created")
+        await connection.session.update(session=mute(prompt="without end"))
+        await until(connection, "session.updated")
+        await speak(connection)
+        await until(connection, "conversation.item.input_audio_transcription.delta")
+    shown.append("left")
 
 
 async def broken_session():
@@ -290,6 +341,8 @@ async def main():
     async with serve(service, "127.0.0.1", given["listen"], select_subprotocol=chosen, max_size=None):
         await open_session()
         await tight_session()
+        await spent_session()
+        await left_session()
         await broken_session()
         await from_a_page()
         await ephemeral()

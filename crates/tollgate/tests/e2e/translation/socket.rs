@@ -80,12 +80,16 @@ impl Socket {
     /// A frame as a client sends it, with a mask that changes nothing.
     fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
         let mut frame = vec![0x80 | opcode];
-        match payload.len() {
-            short @ ..126 => frame.push(0x80 | u8::try_from(short).expect("it is short")),
-            long => {
-                frame.push(0x80 | 127);
-                frame.extend((long as u64).to_be_bytes());
-            }
+        // In the shortest form, as RFC 6455 has it.
+        let length = payload.len();
+        if let Ok(short @ ..126) = u8::try_from(length) {
+            frame.push(0x80 | short);
+        } else if let Ok(longer) = u16::try_from(length) {
+            frame.push(0x80 | 126);
+            frame.extend(longer.to_be_bytes());
+        } else {
+            frame.push(0x80 | 127);
+            frame.extend((length as u64).to_be_bytes());
         }
         frame.extend([0; 4]);
         frame.extend(payload);
@@ -141,6 +145,44 @@ fn served_by(upstream: &Upstream, bounds: &str) -> Gate {
         upstream.address, upstream.address
     );
     Gate::start(&config, &[])
+}
+
+#[test]
+fn a_long_message_is_served_in_its_order_and_goes_on_from_the_response_before_it() {
+    let engine = engine();
+    let gate = Gate::start(
+        &format!(
+            "backends: {{ up: {{ url: http://{}/v1, dialect: openai }} }}\n\
+             routes:\n  - {{ workload: open, match: {{ model: m }}, backend: up }}\n",
+            engine.addr()
+        ),
+        &[],
+    );
+    let mut socket = Socket::open(&gate);
+    // Longer than what a worker looks through itself.
+    let long = "x".repeat(80_000);
+    let (mut previous, mut prompts) = (Value::Null, Vec::new());
+    for input in ["hi", &long, "and?"] {
+        socket.say(&json!({
+            "type": "response.create", "model": "m", "input": input, "max_output_tokens": 4, "previous_response_id": previous,
+        }));
+        // What is said behind it waits.
+        socket.say(&json!({ "type": "nonsense" }));
+        let last = loop {
+            let event = socket.event();
+            match event["type"].as_str() {
+                Some("response.completed" | "response.incomplete") => break event,
+                _ => assert_ne!(event["type"], "error", "{event}"),
+            }
+        };
+        assert_eq!(socket.event()["error"]["code"], "unknown_event");
+        previous = last["response"]["id"].clone();
+        prompts.push(last["response"]["usage"]["input_tokens"].as_u64());
+    }
+    assert!(
+        prompts.is_sorted_by(|a, b| a.is_some() && a < b),
+        "{prompts:?}"
+    );
 }
 
 #[test]

@@ -7,6 +7,58 @@ fn asked(text: &str) -> RealtimeAsked {
 }
 
 #[test]
+fn what_is_sound_is_counted_apart_from_the_text_beside_it() {
+    let sound = "QUJD".repeat(200);
+    let text = "word ".repeat(100);
+    let event = format!(
+        r#"{{"type":"conversation.item.create","item":{{"content":[{{"type":"input_text","text":"{text}"}},{{"type":"input_audio","audio":"{sound}"}},{{"type":"input_image","image_url":"data:image/png;base64,{sound}"}},{{"type":"input_audio","audio":""}}]}}}}"#
+    );
+    assert_eq!(
+        media_bytes(event.as_bytes()),
+        1600 + "data:image/png;base64,".len()
+    );
+    let none = format!(r#"{{"text":"{sound}","audio":"","image_url":"https://a.test/{text}"}}"#);
+    assert_eq!(media_bytes(none.as_bytes()), 0);
+    let escaped = format!(r#"{{"text":"\"audio\":\"{sound}\""}}"#);
+    assert_eq!(media_bytes(escaped.as_bytes()), 0);
+}
+
+#[test]
+fn an_answer_outside_of_the_conversation_is_told_from_others() {
+    let of = |response: &str| {
+        let text = format!(r#"{{"type":"response.create","response":{response}}}"#);
+        RealtimeAsked::read(text.as_bytes())
+            .expect("an event")
+            .is_apart
+    };
+    assert!(of(r#"{"conversation":"none"}"#));
+    assert!(of(r#"{"input":[]}"#));
+    assert!(!of(r#"{"conversation":"auto"}"#));
+    assert!(!of(r#"{"conversation":null,"input":null}"#));
+}
+
+#[test]
+fn a_cap_is_a_plain_number_and_of_two_names_the_greater_one() {
+    let of = |text: &str| RealtimeAsked::read(text.as_bytes()).map(|asked| asked.cap);
+    let both = r#"{"type":"session.update","session":{"max_output_tokens":1,"max_response_output_tokens":5000}}"#;
+    assert_eq!(of(both), Ok(Some(Cap::Tokens(5000))));
+    let open = r#"{"type":"session.update","session":{"max_output_tokens":"inf","max_response_output_tokens":7}}"#;
+    assert_eq!(of(open), Ok(Some(Cap::Open)));
+    for odd in ["5.000e3", "5000e0", "5.0", "-1", "[5]"] {
+        let text =
+            format!(r#"{{"type":"response.create","response":{{"max_output_tokens":{odd}}}}}"#);
+        assert_eq!(of(&text), Err(NoEvent::Cap), "{odd}");
+    }
+    let told = RealtimeTold::read(
+        br#"{"type":"session.updated","session":{"model":"m","max_output_tokens":400}}"#,
+    );
+    let Some(RealtimeTold::Session { cap, .. }) = told else {
+        panic!("{told:?}");
+    };
+    assert_eq!(cap, Some(Cap::Tokens(400)));
+}
+
+#[test]
 fn a_clients_event_says_its_models_its_cap_and_its_id() {
     let update = asked(
         r#"{"type":"session.update","event_id":"e1","session":{"type":"realtime","model":"gpt-realtime","max_output_tokens":"inf","audio":{"input":{"transcription":{"model":"gpt-4o-transcribe"},"turn_detection":{"type":"server_vad"}}}}}"#,
@@ -192,7 +244,8 @@ fn a_servers_other_events_tell_of_beginnings_transcriptions_sessions_and_refusal
         ),
         RealtimeTold::Session {
             model: Some("m".into()),
-            transcription: Some("t".into())
+            transcription: Some("t".into()),
+            cap: None,
         }
     );
     assert_eq!(
@@ -222,6 +275,7 @@ fn a_servers_other_events_tell_of_beginnings_transcriptions_sessions_and_refusal
     let RealtimeTold::Transcribed {
         usage,
         seconds: None,
+        item: None,
     } = tokens
     else {
         panic!("{tokens:?}");
