@@ -25,6 +25,10 @@ const ABOUT: [&str; 4] = [
     "-contact=https://tollgate.example/contact",
 ];
 
+/// An address that no gate but the one that is asked for it has, and one that no gate has.
+const USABLE: &str = "127.0.250.1";
+const UNUSABLE: &str = "192.0.2.1";
+
 /// What is to be run: a binary in place of a release build, one test in place of all, and another suite in place of the Gateway API's, with the
 /// kinds and the programs of Pods that it needs.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -122,6 +126,7 @@ fn suite(plan: &Plan, servers: &Path, programs: &Path, binary: &Path) -> Result<
     let suite = whole(plan.suite.as_deref().unwrap_or(&own))?;
     command.arg("-suite").arg(suite);
     command.arg("-work").arg(programs.join("work"));
+    command.args(["-usable", USABLE]);
     let kinds = Path::new(&kinds).join("config/crd/experimental");
     for directory in std::iter::once(&kinds).chain(&plan.kinds) {
         command.arg("-crds").arg(whole(directory)?);
@@ -136,7 +141,11 @@ fn suite(plan: &Plan, servers: &Path, programs: &Path, binary: &Path) -> Result<
     command.args(["--", "-test.v", "-test.timeout=90m"]);
     command.args(ABOUT);
     match plan.suite {
-        None => command.arg("-conformance-profiles=GATEWAY-HTTP"),
+        None => command.args([
+            "-conformance-profiles=GATEWAY-HTTP".to_owned(),
+            format!("-usable-address={USABLE}"),
+            format!("-unusable-address={UNUSABLE}"),
+        ]),
         // What it was built with may be another version than the kinds here.
         Some(_) => command.arg("-allow-crds-mismatch"),
     };

@@ -24,10 +24,10 @@ pub(crate) use redirect_url::RedirectUrl;
 pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};
 pub(crate) use template::Template;
 pub(crate) use text::{
-    Argument, Claim, Currency, EnvironmentName, Expression, HeaderValue, ListenerName, Model, Name,
-    NameGlob, Pattern, QueryValue, Scope, ServerName, Tag, Text, ToolDigest, ToolName,
+    Argument, Claim, CorsName, Currency, EnvironmentName, Expression, HeaderValue, ListenerName,
+    Model, Name, NameGlob, Pattern, QueryValue, Scope, ServerName, Tag, Text, ToolDigest, ToolName,
 };
-pub(crate) use web::{Host, Origin};
+pub(crate) use web::{Host, Origin, PageOrigin};
 pub(crate) use word::{
     Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
     ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, FilesApi, JwtBearer, McpPrefix,

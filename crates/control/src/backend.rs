@@ -111,6 +111,16 @@ impl Upstream {
         upstream
     }
 
+    /// Whether it can be shown what it is to be shown; a fault where it cannot.
+    pub(crate) fn can_be_shown(&self, spot: &Spot, findings: &mut Findings) -> bool {
+        let is_faulty = self.trust.as_ref().is_some_and(|of| of.shows_faulty);
+        if is_faulty {
+            let says = "is to be shown a certificate by the Gateway's tls.backend, which is faulty";
+            findings.fault(spot, says, "its status says why");
+        }
+        !is_faulty
+    }
+
     /// An address of it, with a path.
     pub(crate) fn url(&self, at: &Address, path: &str) -> Tree {
         let scheme = if self.trust.is_some() {

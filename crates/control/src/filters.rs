@@ -1,4 +1,4 @@
-//! Filters of an HTTPRoute: fields, host and path that change on the way, and redirects.
+//! Filters of an HTTPRoute: fields, host and path that change on the way, redirects, and pages that may read answers.
 //!
 //! Invariant: a filter that is not served closes its rule; none is passed over.
 //! Not here: what they do to a call (`policy::plain::actions`).
@@ -69,9 +69,10 @@ impl Filters {
             "ResponseHeaderModifier" => ("responseHeaderModifier", "response_headers"),
             "URLRewrite" => ("urlRewrite", "rewrite"),
             "RequestRedirect" => ("requestRedirect", "redirect"),
+            "CORS" => ("cors", "cors"),
             other => {
                 let says = format!("the filter {} is not served", quoted(other));
-                let hint = "write RequestHeaderModifier, ResponseHeaderModifier, URLRewrite, RequestRedirect or RequestMirror";
+                let hint = "write RequestHeaderModifier, ResponseHeaderModifier, URLRewrite, RequestRedirect, RequestMirror or CORS";
                 findings.fault(&kind.spot, says, hint);
                 return;
             }
@@ -86,6 +87,7 @@ impl Filters {
         match name {
             "rewrite" => self.rewrite(&inside, findings),
             "redirect" => self.redirect(&inside, findings),
+            "cors" => self.put(name, cors(&inside, findings)),
             _ => self.put(name, edits(&inside, findings)),
         }
     }
@@ -156,6 +158,38 @@ impl Filters {
         self.is_redirect = true;
         self.put("redirect", Tree::Map(members).of(&item.spot));
     }
+}
+
+/// Which pages may read answers, as a route of our document says it.
+fn cors(item: &Item<'_>, findings: &mut Findings) -> Tree {
+    let mut of = item.fields(findings);
+    let mut members = Vec::new();
+    for (member, name) in [
+        ("allowOrigins", "origins"),
+        ("allowMethods", "methods"),
+        ("allowHeaders", "headers"),
+        ("exposeHeaders", "expose"),
+    ] {
+        let all = of.texts(member, findings);
+        let all: Vec<Tree> = all
+            .into_iter()
+            .map(|said| Tree::text(said.value).of(&said.spot))
+            .collect();
+        if name == "origins" || !all.is_empty() {
+            members.push((name.to_owned(), Tree::List(all)));
+        }
+    }
+    let credentials = of.flag("allowCredentials", findings);
+    if let Some(said) = credentials.filter(|said| said.value) {
+        let yes = Tree::Plain("true".into()).of(&said.spot);
+        members.push(("credentials".to_owned(), yes));
+    }
+    if let Some(said) = of.number("maxAge", findings) {
+        let age = Tree::text(format!("{}s", said.value)).of(&said.spot);
+        members.push(("max_age".to_owned(), age));
+    }
+    of.end(findings);
+    Tree::Map(members).of(&item.spot)
 }
 
 /// What takes the place of a path, or of its beginning.

@@ -83,8 +83,18 @@ pub(crate) enum Broken {
     ProtocolConflict,
     /// Two listeners on one port have the same host.
     HostnameConflict,
+    /// A Gateway asks for an address of a type that no gate has.
+    AddressType,
+    /// It asks for an address that this gate does not have.
+    AddressNotUsable,
     /// A ListenerSet is not let in by its Gateway.
     NotAllowed,
+    /// The roots by which clients of a listener are checked cannot be had.
+    ClientRoots,
+    /// They are in another namespace, and not granted.
+    ClientRootsNotPermitted,
+    /// They are of a kind that has none.
+    ClientRootsKind,
 }
 
 /// Why a route is not attached to one of its parents.

@@ -7,9 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
-use crate::findings::{Attached, Findings, Parent, Spot};
-use crate::listener::{self, Listener, Owner};
+use crate::findings::{Attached, Broken, Findings, Parent, Spot};
+use crate::gateway_tls::{GatewayTls, Shown};
+use crate::listener::{self, Listener};
 use crate::listener_set;
+use crate::listeners::{self, Owner};
 use crate::object::{AI, ENVOY, GATEWAY_API, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
@@ -29,6 +31,8 @@ pub(crate) struct Door<'c, 'n> {
     unserved: Vec<Listener>,
     /// The ListenerSets that it lets in.
     sets: Vec<&'c Object<'n>>,
+    /// The certificate that upstreams are shown.
+    pub(crate) shown: Shown,
     pub(crate) is_loopback: bool,
     /// Calls are told apart by listeners.
     pub(crate) is_told_apart: bool,
@@ -67,7 +71,10 @@ impl<'c, 'n> Door<'c, 'n> {
         }
         let addresses = spec.list("addresses", findings);
         let ip = match cluster.mode.bind {
-            Some(ip) => ip,
+            Some(ip) => {
+                static_addresses(cluster, &addresses, findings);
+                ip
+            }
             None => bound(&addresses, findings),
         };
         let items = spec.list("listeners", findings);
@@ -78,12 +85,15 @@ impl<'c, 'n> Door<'c, 'n> {
         let allowed = listener_set::allowed(&mut spec, findings);
         spec.refuse(
             &[
-                ("tls", "trust of clients' certificates stands in the listener's tls.frontendValidation"),
                 ("backendTLS", "write a BackendTLSPolicy"),
-                ("defaultScope", "name the Gateway in each route's parentRefs"),
+                (
+                    "defaultScope",
+                    "name the Gateway in each route's parentRefs",
+                ),
             ],
             findings,
         );
+        let tls = GatewayTls::of(cluster, gateway, &mut spec, findings);
         spec.end(findings);
         let mut owners = listener_set::let_in(cluster, gateway, &allowed, findings);
         let sets = owners.iter().map(|owner| owner.object).collect();
@@ -92,7 +102,7 @@ impl<'c, 'n> Door<'c, 'n> {
             items,
         };
         owners.insert(0, own);
-        let all = listener::all(cluster, &owners, ip, findings);
+        let all = listeners::all(cluster, &owners, ip, &tls, findings);
         let (listeners, unserved): (Vec<Listener>, Vec<Listener>) =
             all.into_iter().partition(|one| one.is_served);
         if listeners.is_empty() && cluster.mode.is_live {
@@ -105,6 +115,7 @@ impl<'c, 'n> Door<'c, 'n> {
             listeners,
             unserved,
             sets,
+            shown: tls.shown,
             is_loopback: ip.is_loopback(),
         })
     }
@@ -118,6 +129,7 @@ impl<'c, 'n> Door<'c, 'n> {
             listeners: vec![Listener::open(&gateway.spot, port, address, tls)],
             unserved: Vec::new(),
             sets: Vec::new(),
+            shown: Shown::None,
             is_loopback: false,
             is_told_apart: false,
         }
@@ -313,6 +325,31 @@ impl<'c, 'n> Door<'c, 'n> {
     }
 }
 
+/// What a Gateway asks for where it is said where the gate listens: a fault for each that clients do not reach it by.
+fn static_addresses(cluster: &Cluster<'_>, addresses: &[Item<'_>], findings: &mut Findings) {
+    for item in addresses {
+        let mut of = item.fields(findings);
+        let kind = of.text("type", findings);
+        let value = of.text("value", findings);
+        of.end(findings);
+        let is_known = |kind: &str| matches!(kind, "IPAddress" | "Hostname");
+        if let Some(kind) = kind.filter(|kind| !is_known(&kind.value)) {
+            let says = format!("the type {} is not known", config::quoted(&kind.value));
+            let hint = "write IPAddress or Hostname";
+            findings.break_off(Broken::AddressType, &kind.spot, says, hint);
+            continue;
+        }
+        let all = &cluster.mode.addresses;
+        let is_had = |value: &Said<String>| all.is_empty() || all.contains(&value.value);
+        let is_told = cluster.mode.lacks_address;
+        if let Some(value) = value.filter(|value| !is_told && !is_had(value)) {
+            let says = format!("is not where clients reach the gate: {}", all.join(", "));
+            let hint = "write one of these, or say it with --address";
+            findings.break_off(Broken::AddressNotUsable, &value.spot, says, hint);
+        }
+    }
+}
+
 /// The address that the Gateway asks for; all of this machine's unless said.
 fn bound(addresses: &[Item<'_>], findings: &mut Findings) -> IpAddr {
     let mut found = None;
@@ -332,7 +369,8 @@ fn bound(addresses: &[Item<'_>], findings: &mut Findings) -> IpAddr {
                 "is a second address, and a gate listens on one",
                 "keep one",
             ),
-            (None, _) => findings.fault(
+            (None, _) => findings.break_off(
+                Broken::AddressType,
                 &item.spot,
                 "is not an IP address to listen on",
                 "write type: IPAddress and one of this machine's",

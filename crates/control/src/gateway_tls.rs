@@ -8,10 +8,29 @@ use crate::certificate::{authority_file, certificate_of};
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item};
 use crate::findings::{Broken, Findings, Spot};
-use crate::listener::Clients;
 use crate::object::{CORE, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
+
+/// Which certificates clients are asked for.
+pub(crate) enum Clients {
+    None,
+    /// Those that the roots of this file sign.
+    Signed(String),
+    /// What is said of them is faulty.
+    Unknown,
+}
+
+impl Clients {
+    /// Whether one port cannot ask for both.
+    pub(crate) fn are_against(&self, others: &Self) -> bool {
+        match (self, others) {
+            (Self::Signed(one), Self::Signed(other)) => one != other,
+            (Self::Signed(_), Self::None) | (Self::None, Self::Signed(_)) => true,
+            (Self::None, Self::None) | (Self::Unknown, _) | (_, Self::Unknown) => false,
+        }
+    }
+}
 
 /// What a Gateway says of TLS for all of its listeners and upstreams.
 pub(crate) struct GatewayTls<'o, 'n> {
@@ -68,7 +87,11 @@ impl<'o, 'n> GatewayTls<'o, 'n> {
             if let Some(item) = of.take("clientCertificateRef") {
                 let is_faulty = cluster.mode.is_shown_faulty;
                 let mut quiet = Findings::default();
-                let findings = if is_faulty { &mut quiet } else { &mut *findings };
+                let findings = if is_faulty {
+                    &mut quiet
+                } else {
+                    &mut *findings
+                };
                 tls.shown = match shown(cluster, gateway, &item, findings) {
                     Some(tree) => Shown::Is(tree.of(&item.spot)),
                     None => Shown::Faulty,
@@ -102,7 +125,10 @@ impl<'o, 'n> GatewayTls<'o, 'n> {
                 _ => Broken::ClientRoots,
             };
             let place = fault.path.rsplit(' ').next().unwrap_or_default();
-            let says = format!("cannot check certificates of clients: {place}: {}", fault.says);
+            let says = format!(
+                "cannot check certificates of clients: {place}: {}",
+                fault.says
+            );
             findings.break_off(how, listener, says, fault.hint.clone());
         }
         read
@@ -135,7 +161,9 @@ pub(crate) fn validation(
     of.end(findings);
     let file = client_ca.as_ref().map(Tree::flow);
     match mode.as_ref().map(|mode| mode.value.as_str()) {
-        None | Some("AllowValidOnly") => (client_ca, file.map_or(Clients::Unknown, Clients::Signed)),
+        None | Some("AllowValidOnly") => {
+            (client_ca, file.map_or(Clients::Unknown, Clients::Signed))
+        }
         // Nothing follows from a certificate that need not be good, and nobody is asked for one.
         Some("AllowInsecureFallback") => (None, Clients::None),
         Some(_) => {

@@ -1,18 +1,18 @@
 //! One listener of a Gateway or of a ListenerSet: its port, its host, its certificate, and which routes it lets in.
 //!
 //! Invariant: in a cluster a listener that cannot be served as it says is not served, and keeps no other from being.
-//! Not here: which routes are attached (`gateway`), which listeners cannot stand beside others (`conflict`).
+//! Not here: which routes are attached (`gateway`), which listeners cannot stand beside others (`listeners`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use config::quoted;
 
-use crate::certificate::{authority_file, certificate_of};
+use crate::certificate::certificate_of;
 use crate::cluster::Cluster;
-use crate::conflict::conflicts;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::{Broken, Findings, Spot};
+use crate::gateway_tls::{Clients, GatewayTls, validation};
 use crate::namespaces::Namespaces;
 use crate::object::{CORE, GATEWAY_API, Object};
 use crate::reference::Reference;
@@ -20,13 +20,13 @@ use crate::tree::Tree;
 
 /// Where calls come in.
 pub(crate) struct Listener {
-    spot: Spot,
+    pub(crate) spot: Spot,
     /// The object that says it, as faults name that.
     pub(crate) owner: Rc<str>,
     /// The namespace of that.
     home: String,
     /// Its place there.
-    place: usize,
+    pub(crate) place: usize,
     pub(crate) name: String,
     /// What our document calls it.
     pub(crate) key: String,
@@ -35,75 +35,11 @@ pub(crate) struct Listener {
     /// The host that it is for, in lower case, where it says one.
     pub(crate) hostname: Option<(String, Spot)>,
     from: Namespaces,
-    takes_routes: bool,
+    pub(crate) takes_routes: bool,
     pub(crate) address: Option<Tree>,
     pub(crate) tls: Option<Tree>,
     pub(crate) clients: Clients,
     pub(crate) is_served: bool,
-}
-
-/// Which certificates clients are asked for.
-pub(crate) enum Clients {
-    None,
-    /// Those that the roots of this file sign.
-    Signed(String),
-    /// What is said of them is faulty.
-    Unknown,
-}
-
-impl Clients {
-    /// Whether one port cannot ask for both.
-    pub(crate) fn are_against(&self, others: &Self) -> bool {
-        match (self, others) {
-            (Self::Signed(one), Self::Signed(other)) => one != other,
-            (Self::Signed(_), Self::None) | (Self::None, Self::Signed(_)) => true,
-            (Self::None, Self::None) | (Self::Unknown, _) | (_, Self::Unknown) => false,
-        }
-    }
-}
-
-/// Who says listeners, and what it says.
-pub(crate) struct Owner<'o, 'n> {
-    pub(crate) object: &'o Object<'n>,
-    pub(crate) items: Vec<Item<'n>>,
-}
-
-/// All listeners of a Gateway and of its ListenerSets, in the order of their precedence; a fault for each that cannot be served.
-pub(crate) fn all(
-    cluster: &Cluster<'_>,
-    owners: &[Owner<'_, '_>],
-    ip: IpAddr,
-    findings: &mut Findings,
-) -> Vec<Listener> {
-    let mut listeners = Vec::new();
-    for owner in owners {
-        for (index, item) in owner.items.iter().enumerate() {
-            let is_shut = cluster
-                .mode
-                .is_listener_shut(&owner.object.spot.object, index);
-            let mut quiet = Findings::default();
-            let findings = if is_shut { &mut quiet } else { &mut *findings };
-            let mut listener = Listener::of(cluster, owner.object, (index, item), ip, findings);
-            // One that lets in kinds of routes that are not served, too, is served to those that are.
-            let is_of_kind = |(_, how): &(usize, Broken)| *how == Broken::RouteKind;
-            let is_only_kinds = quiet.broken.iter().all(is_of_kind)
-                && quiet.broken.len() == quiet.faults.len()
-                && !quiet.faults.is_empty();
-            listener.is_served = !is_shut || is_only_kinds && listener.takes_routes;
-            listeners.push(listener);
-        }
-    }
-    for conflict in conflicts(&listeners) {
-        let Some(one) = listeners.get_mut(conflict.at) else {
-            continue;
-        };
-        if cluster.mode.is_listener_shut(&one.owner, one.place) {
-            one.is_served = false;
-            continue;
-        }
-        findings.break_off(conflict.how, &one.spot, conflict.says, conflict.hint);
-    }
-    listeners
 }
 
 impl Listener {
@@ -128,11 +64,11 @@ impl Listener {
         }
     }
 
-    fn of(
+    pub(crate) fn of(
         cluster: &Cluster<'_>,
         owner: &Object<'_>,
         (place, item): (usize, &Item<'_>),
-        ip: IpAddr,
+        (ip, gateway): (IpAddr, &GatewayTls<'_, '_>),
         findings: &mut Findings,
     ) -> Self {
         let mut of = item.fields(findings);
@@ -186,8 +122,12 @@ impl Listener {
             }
             "HTTPS" => match tls {
                 Some(tls) => {
+                    let port = listener.port;
+                    let frontend = |findings: &mut Findings| {
+                        gateway.clients(cluster, port, &item.spot, findings)
+                    };
                     let clients = &mut listener.clients;
-                    listener.tls = certificate(cluster, owner, &tls, clients, findings);
+                    listener.tls = certificate(cluster, owner, &tls, clients, frontend, findings);
                 }
                 None => findings.fault(
                     &item.spot,
@@ -268,6 +208,7 @@ fn certificate(
     owner: &Object<'_>,
     item: &Item<'_>,
     clients: &mut Clients,
+    frontend: impl FnOnce(&mut Findings) -> (Option<Tree>, Clients),
     findings: &mut Findings,
 ) -> Option<Tree> {
     let mut of = item.fields(findings);
@@ -282,24 +223,12 @@ fn certificate(
         findings,
     );
     let refs = of.list("certificateRefs", findings);
-    let mut client_ca = None;
-    if let Some(validation) = of.take("frontendValidation") {
-        let mut inside = validation.fields(findings);
-        let roots = inside.list("caCertificateRefs", findings);
-        if roots.is_empty() {
-            let says = "names no roots for clients' certificates, and would let in who has none";
-            findings.fault(&validation.spot, says, "write caCertificateRefs");
-        }
-        client_ca = authority_file(cluster, owner, &roots, findings);
-        let file = client_ca.as_ref().map(Tree::flow);
-        *clients = file.map_or(Clients::Unknown, Clients::Signed);
-        let mode = inside.text("mode", findings);
-        if let Some(mode) = mode.filter(|mode| mode.value != "AllowValidOnly") {
-            let hint = "clients' certificates are required";
-            findings.fault(&mode.spot, "is not honoured here", hint);
-        }
-        inside.end(findings);
-    }
+    // What a listener says itself goes before what its Gateway says.
+    let (client_ca, asked) = match of.take("frontendValidation") {
+        Some(item) => validation(cluster, owner, &item, findings),
+        None => frontend(findings),
+    };
+    *clients = asked;
     of.end(findings);
     let [one] = refs.as_slice() else {
         findings.fault(

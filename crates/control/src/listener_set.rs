@@ -1,12 +1,12 @@
 //! ListenerSets: listeners that stand outside the Gateway, of which it says from where it lets them in.
 //!
 //! Invariant: nobody adds a listener to a Gateway that does not say so: it lets in none unless said.
-//! Not here: the listeners themselves (`listener`), which of them cannot stand beside others (`conflict`).
+//! Not here: the listeners themselves (`listener`), which of them cannot stand beside others (`listeners`).
 
 use crate::cluster::Cluster;
 use crate::fields::Fields;
 use crate::findings::{Broken, Findings};
-use crate::listener::Owner;
+use crate::listeners::Owner;
 use crate::namespaces::Namespaces;
 use crate::object::{GATEWAY_API, Object};
 use crate::reference::Reference;

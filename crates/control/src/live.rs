@@ -73,6 +73,8 @@ pub struct Choice<'a> {
     pub unread: &'a BTreeMap<Id, String>,
     /// The address that the gate listens on, whatever its Gateway asks for.
     pub bind: Option<IpAddr>,
+    /// Where clients reach the gate, where that is said.
+    pub addresses: &'a [String],
     /// The zone that the gate is in: Services that say so have its calls answered there.
     pub zone: Option<&'a str>,
     /// Tries what objects come to, as far as that is possible without a gate: what is wrong begins with its place in the document.
@@ -132,6 +134,7 @@ pub fn live(texts: &[(Id, &str)], choice: &Choice<'_>, sources: &dyn Sources) ->
     found.mode.is_live = true;
     found.mode.reaches_machine = choice.reaches_machine;
     found.mode.bind = choice.bind;
+    found.mode.addresses = choice.addresses.to_vec();
     found.mode.zone = choice.zone.map(str::to_owned);
     found.mode.has_own_address = own.as_ref().is_some_and(|(_, node)| says_address(node));
     for (id, why) in choice.unread {
@@ -290,6 +293,7 @@ impl Found {
                 of.mode.shut.clone(),
                 of.mode.refused.len(),
                 of.mode.shut_listeners.clone(),
+                (of.mode.is_shown_faulty, of.mode.lacks_address),
                 of.is_gateway_faulty,
             )
         };
@@ -313,7 +317,17 @@ impl Found {
         let id = key(&entry.id);
         match entry.id.kind.as_str() {
             "Gateway" => {
-                if !self.close_listeners(entry, faults) {
+                let (of_shown, others): (Vec<Told>, Vec<Told>) = faults
+                    .iter()
+                    .cloned()
+                    .partition(|(fault, _)| is_of_shown(fault));
+                self.mode.is_shown_faulty |= !of_shown.is_empty();
+                // It goes on where it is, which its status tells.
+                let (of_address, others): (Vec<Told>, Vec<Told>) = others
+                    .into_iter()
+                    .partition(|(_, how)| *how == Some(Broken::AddressNotUsable));
+                self.mode.lacks_address |= !of_address.is_empty();
+                if !others.is_empty() && !self.close_listeners(entry, &others) {
                     self.is_gateway_faulty = true;
                 }
             }
@@ -463,6 +477,11 @@ fn parts_of(faults: &[Told], is_plain: bool) -> Option<Parts> {
 fn listener_of(fault: &Fault) -> Option<usize> {
     let (_, rest) = fault.path.split_once(" spec.listeners[")?;
     rest.split_once(']')?.0.parse().ok()
+}
+
+/// Whether a fault of a Gateway is of the certificate that upstreams are shown.
+fn is_of_shown(fault: &Fault) -> bool {
+    fault.path.contains(" spec.tls.backend")
 }
 
 /// Whether a document of ours says where the gate listens.

@@ -209,7 +209,7 @@ fn whole(
     gateway::classes(cluster, findings);
     let access_log = access_log::access_log(cluster, findings);
     let [bounds, client_address] = clients::clients(cluster, &door, findings);
-    let services = Services::read(cluster, &door.gateway.namespace, findings);
+    let services = Services::read(cluster, &door, findings);
     let mut models: Vec<ModelRoute<'_, '_>> = cluster
         .of_kind("AIGatewayRoute")
         .filter_map(|route| ModelRoute::of(cluster, route, &door, &services, findings))

@@ -14,12 +14,18 @@ pub(crate) struct Mode {
     pub(crate) reaches_machine: bool,
     /// The address that the gate listens on, whatever its Gateway asks for.
     pub(crate) bind: Option<std::net::IpAddr>,
+    /// Where clients reach it, as is said when it starts; nothing is known where nothing is said.
+    pub(crate) addresses: Vec<String>,
+    /// Its Gateway asks for an address that it does not have.
+    pub(crate) lacks_address: bool,
     /// A file of ours says where it listens.
     pub(crate) has_own_address: bool,
     /// The zone that the gate is in.
     pub(crate) zone: Option<String>,
     /// Listeners that are not served, by the object that says them and their place there.
     pub(crate) shut_listeners: BTreeSet<(String, usize)>,
+    /// The certificate that upstreams are to be shown is faulty.
+    pub(crate) is_shown_faulty: bool,
     /// Every route is closed.
     pub(crate) all_shut: bool,
     pub(crate) shut: BTreeMap<[String; 3], Shut>,

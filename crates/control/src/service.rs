@@ -9,6 +9,8 @@ use crate::cluster::Cluster;
 use crate::credential::Credential;
 use crate::fields::Item;
 use crate::findings::Findings;
+use crate::gateway::Door;
+use crate::gateway_tls::Shown;
 use crate::object::{CORE, ENVOY, Object};
 use crate::pool::Pool;
 use crate::reference::Reference;
@@ -25,20 +27,26 @@ pub(crate) struct Services {
     /// Pools as they serve models.
     pub(crate) pools: BTreeMap<(String, String), Target>,
     pub(crate) trusts: Vec<Policy>,
+    /// The certificate that upstreams are shown.
+    shown: Shown,
 }
 
 impl Services {
-    pub(crate) fn read(cluster: &Cluster<'_>, home: &str, findings: &mut Findings) -> Self {
+    pub(crate) fn read(
+        cluster: &Cluster<'_>,
+        door: &Door<'_, '_>,
+        findings: &mut Findings,
+    ) -> Self {
+        let home = door.gateway.namespace.as_str();
         let trusts = crate::trust::policies(cluster, findings);
         let credentials = crate::credential::policies(cluster, findings);
         let id = |object: &Object<'_>| (object.namespace.clone(), object.name.clone());
         let upstreams: BTreeMap<_, _> = cluster
             .of_kind("Backend")
             .map(|backend| {
-                (
-                    id(backend),
-                    Upstream::of(cluster, backend, &trusts, findings),
-                )
+                let mut upstream = Upstream::of(cluster, backend, &trusts, findings);
+                upstream.trust = upstream.trust.map(|trust| trust.showing(&door.shown));
+                (id(backend), upstream)
             })
             .collect();
         let mut targets = BTreeMap::new();
@@ -67,6 +75,7 @@ impl Services {
             targets,
             pools,
             trusts,
+            shown: door.shown.clone(),
         }
     }
 
@@ -121,12 +130,13 @@ impl Services {
                     endpoints: reached.addresses,
                     is_fallback: false,
                     is_http2: reached.is_http2,
-                    trust: trust.cloned(),
+                    trust: trust.map(|trust| trust.clone().showing(&self.shown)),
                     is_elsewhere: cluster.mode.is_live && !cluster.mode.reaches_machine,
                 }
             }
         };
-        Some(Target::plain(name, named.spot.clone(), upstream))
+        let is_sound = upstream.can_be_shown(&named.spot, findings);
+        is_sound.then(|| Target::plain(name, named.spot.clone(), upstream))
     }
 }
 
@@ -170,6 +180,9 @@ impl Target {
         let backend = backend.filter(|named| named.is_one_of(&[(ENVOY, "Backend")], findings))?;
         cluster.resolve(service, &backend, findings)?;
         let upstream = upstreams.get(&(backend.namespace, backend.name)).cloned()?;
+        if !upstream.can_be_shown(&backend.spot, findings) {
+            return None;
+        }
         let (path, dialect) = schema?;
         let path = match path {
             Path::Project => project(service, credential.as_ref(), findings)?,

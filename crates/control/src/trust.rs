@@ -4,6 +4,7 @@ use crate::certificate::{authority_file, certificate_of};
 use crate::cluster::Cluster;
 use crate::fields::{Fields, Item, Said};
 use crate::findings::{Broken, Findings};
+use crate::gateway_tls::Shown;
 use crate::object::{CORE, ENVOY, Object};
 use crate::reference::Reference;
 use crate::tree::Tree;
@@ -14,6 +15,25 @@ pub(crate) struct Trust {
     pub(crate) ca: Option<Tree>,
     pub(crate) hostname: Option<Said<String>>,
     pub(crate) client_certificate: Option<Tree>,
+    /// The one that it is to be shown is faulty.
+    pub(crate) shows_faulty: bool,
+}
+
+impl Trust {
+    /// The same with what the Gateway shows, where nothing else is said of that.
+    pub(crate) fn showing(self, shown: &Shown) -> Self {
+        match shown {
+            Shown::Is(tree) if self.client_certificate.is_none() => Self {
+                client_certificate: Some(tree.clone()),
+                ..self
+            },
+            Shown::Faulty if self.client_certificate.is_none() => Self {
+                shows_faulty: true,
+                ..self
+            },
+            Shown::None | Shown::Is(_) | Shown::Faulty => self,
+        }
+    }
 }
 
 /// What a policy is for, and what it says.
@@ -164,6 +184,7 @@ pub(crate) fn own(
         ca: roots(cluster, backend, item, &mut of, findings),
         hostname: of.text("sni", findings),
         client_certificate: None,
+        shows_faulty: false,
     };
     if let Some(said) = of
         .flag("insecureSkipVerify", findings)

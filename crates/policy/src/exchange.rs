@@ -56,7 +56,9 @@ use self::response::{Disconnected, Metering};
 pub use self::response::{Look, REFUSAL_BYTES, names_credential, names_usage};
 pub use self::spoken::{SaidSoFar, SeenOfAnswer, of_seconds};
 pub use self::timing::Timing;
-pub use self::verdict::{Amended, Answer, Ask, Lost, Machine, Plan, Question, Relay, Verdict};
+pub use self::verdict::{
+    Amended, Answer, Ask, Lost, Machine, Plan, Question, Relay, Told, Verdict,
+};
 use crate::attempt::{Attempts, Failure, Sent};
 use crate::caller::MAX_OWN_LIMITS;
 use crate::clock::Mono;

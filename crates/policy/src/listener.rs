@@ -65,23 +65,46 @@ impl Listeners {
     /// The one that a request is of.
     #[must_use]
     pub fn of(&self, head: &RequestHead) -> Option<(ListenerId, &Listener)> {
+        self.by(head.port, head.authority())
+    }
+
+    /// The one on a port for a host.
+    fn by(&self, port: u16, host: Option<&[u8]>) -> Option<(ListenerId, &Listener)> {
         let takes = |one: &Listener| {
-            let host = one.host.as_ref();
-            let names = |host: &HostPattern| head.authority().is_some_and(|name| host.takes(name));
-            one.port == head.port && host.is_none_or(names)
+            let names = |of: &HostPattern| host.is_some_and(|host| of.takes(host));
+            one.port == port && one.host.as_ref().is_none_or(names)
         };
         let at = self.0.iter().position(takes)?;
         Some((ListenerId(u16::try_from(at).ok()?), self.0.get(at)?))
     }
 
+    /// The one that a request is of, where its connection was made to that one.
+    ///
+    /// # Errors
+    /// [`Refusal::RouteNotFound`]; [`Refusal::Misdirected`]: by the name that its client gave before it was shown a certificate it is another's.
+    pub(crate) fn entered(&self, head: &RequestHead) -> Result<(ListenerId, &Listener), Refusal> {
+        let of = self.of(head);
+        let found = of.ok_or_else(|| Refusal::route_not_found(head))?;
+        match &head.tls_name {
+            Some(name) => {
+                let by_name = self.by(head.port, Some(name.as_bytes()));
+                match by_name.is_some_and(|(id, _)| id == found.0) {
+                    true => Ok(found),
+                    false => Err(Refusal::Misdirected),
+                }
+            }
+            None => Ok(found),
+        }
+    }
+
     /// Lets in a call to a model where its listener serves those.
     ///
     /// # Errors
-    /// [`Refusal::RouteNotFound`].
+    /// [`Refusal::RouteNotFound`], [`Refusal::Misdirected`].
     #[cold]
     pub(crate) fn admit_model(&self, head: &RequestHead) -> Result<(), Refusal> {
-        match self.of(head) {
-            Some((_, one)) if one.serves_models => Ok(()),
+        match self.entered(head)? {
+            (_, one) if one.serves_models => Ok(()),
             _ => Err(Refusal::route_not_found(head)),
         }
     }

@@ -5,6 +5,7 @@
 //! Not here: which fields pass (`fields`), which backends such a route may use (`config`).
 
 pub mod actions;
+pub mod cors;
 pub mod fields;
 
 use std::cmp::Reverse;
@@ -261,7 +262,7 @@ impl Table {
     /// The route that takes a request, of those that are granted to who sends it: as the place of a listed call.
     ///
     /// # Errors
-    /// [`Refusal::RouteNotFound`].
+    /// [`Refusal::RouteNotFound`], [`Refusal::Misdirected`].
     pub(crate) fn take(
         &self,
         head: &RequestHead,
@@ -271,8 +272,8 @@ impl Table {
         let listener = match listeners.is_empty() {
             true => None,
             false => {
-                let of = listeners.of(head).map(|(id, _)| id);
-                Some(of.ok_or_else(|| Refusal::route_not_found(head))?)
+                let (id, _) = listeners.entered(head)?;
+                Some(id)
             }
         };
         let is_on = |rule: &Rule| {

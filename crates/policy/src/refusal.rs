@@ -155,6 +155,11 @@ pub enum Refusal {
          listen.hosts in the gateway's configuration"
     )]
     HostNotAllowed,
+    /// A request for another listener than the one that its connection was made to.
+    #[error(
+        "this connection was made to another host than the one that this request names; open one to that"
+    )]
+    Misdirected,
     /// A request of a web page whose origin is not allowed.
     #[error(
         "this request comes from a web page whose origin is not allowed; add it to cors.origins in \

@@ -159,7 +159,7 @@ pub(crate) async fn serve<D: Downstream>(
             | Verdict::Counted(..)
             | Verdict::Kept(_)
             | Verdict::Login(_)
-            | Verdict::Preflight) => {
+            | Verdict::Preflight(_)) => {
                 response = None;
                 deadline.clear();
                 // Boxed: rare, and its state would make every exchange larger.
@@ -233,8 +233,11 @@ async fn answer<D: Downstream>(
         }
         Verdict::Kept(document) => reply::kept(client, document, id, &cors, patience).await,
         Verdict::Login(told) => reply::login(client, told, id, &cors, patience).await,
-        Verdict::Preflight => {
-            let told = reply::preflight(client, &cors, head, id, patience).await;
+        Verdict::Preflight(told) => {
+            let told = match told {
+                Some(told) => reply::told(client, told, id, patience).await,
+                None => reply::preflight(client, &cors, head, id, patience).await,
+            };
             told.map(|()| 0)
         }
         _ => return active.refuse_unread(Refusal::Bug("no answer of the gate's own")),

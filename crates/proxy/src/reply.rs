@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use policy::clock::Mono;
-use policy::exchange::Exchange;
+use policy::exchange::{Exchange, Told};
 use policy::limit::{Kind, Level};
 use policy::login::LoginReply;
 use policy::operation::Operation;
@@ -300,6 +300,23 @@ pub(crate) async fn preflight<D: Downstream>(
     to.field(b"access-control-max-age", REMEMBERED);
     let asked = b"access-control-request-method, access-control-request-headers";
     to.field(b"vary", asked);
+    to.field(b"x-request-id", id.as_bytes());
+    to.begun();
+    whole(to, b"", patience).await.map(drop)
+}
+
+/// Tells a browser what a page may send, by what a route says.
+pub(crate) async fn told<D: Downstream>(
+    to: &mut D,
+    told: &Told,
+    id: &str,
+    patience: Patience<'_>,
+) -> io::Result<()> {
+    to.begin(204, BodyLength::Nothing);
+    to.date();
+    for (name, value) in told {
+        to.field(name, value);
+    }
     to.field(b"x-request-id", id.as_bytes());
     to.begun();
     whole(to, b"", patience).await.map(drop)

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use policy::caller::{Peer, PeerCertificate};
+use policy::snapshot::Snapshot;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::socket::Socket;
@@ -69,6 +70,16 @@ impl Stream {
             return 0;
         }
         self.socket().port()
+    }
+
+    /// The name by which the client asked for a certificate, where several listeners are told apart by their hosts.
+    pub(crate) fn tls_name(&self, snapshot: &Snapshot) -> Option<Arc<str>> {
+        match self {
+            Self::Served(tls, _) if !snapshot.listeners.is_empty() => {
+                tls.get_ref().1.server_name().map(Arc::from)
+            }
+            _ => None,
+        }
     }
 
     /// Who is at the other end: its address, which a trusted proxy may have said, and what it has proven itself.

@@ -216,6 +216,7 @@ impl Clustered {
             own: own.as_ref().map(|(file, text)| Input { file, text }),
             unread: &unread,
             bind: self.bind,
+            addresses: &self.addresses,
             zone: self.zone.as_deref(),
             trial,
             running: self.running.get().map(String::as_str),

@@ -28,7 +28,7 @@ type gates struct {
 func startGates(parent context.Context, control *controlPlane, place places) (*gates, error) {
 	made := &gates{control: control, place: place, running: map[types.UID]*process{}, next: 1, done: make(chan struct{})}
 	// The class is taken before there is a Gateway of it.
-	class, err := made.run("tollgate/none")
+	class, err := made.run("tollgate/none", "")
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (g *gates) take(gateways []unstructured.Unstructured) {
 		if gate != nil && !gate.hasEnded() {
 			continue
 		}
-		gate, err := g.run(gateway.GetNamespace() + "/" + gateway.GetName())
+		gate, err := g.run(gateway.GetNamespace()+"/"+gateway.GetName(), g.askedFor(&gateway))
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "the gate of %s: %v\n", gateway.GetName(), err)
 			continue
@@ -106,10 +106,25 @@ func (g *gates) take(gateways []unstructured.Unstructured) {
 	}
 }
 
-func (g *gates) run(gateway string) (*process, error) {
+// The address that a Gateway asks for, where it is the one that the suite was told to be usable.
+func (g *gates) askedFor(gateway *unstructured.Unstructured) string {
+	addresses, _, _ := unstructured.NestedSlice(gateway.Object, "spec", "addresses")
+	for _, address := range addresses {
+		members, _ := address.(map[string]any)
+		if value, _ := members["value"].(string); value != "" && value == g.place.usable {
+			return value
+		}
+	}
+	return ""
+}
+
+// Starts a gate for a Gateway at this address, or at the next one.
+func (g *gates) run(gateway, address string) (*process, error) {
 	number := g.next
 	g.next++
-	address := fmt.Sprintf("127.0.%d.%d", 1+number/250, 1+number%250)
+	if address == "" {
+		address = fmt.Sprintf("127.0.%d.%d", 1+number/250, 1+number%250)
+	}
 	name := fmt.Sprintf("gate-%d", number)
 	own := filepath.Join(g.place.work, name+".yaml")
 	text := fmt.Sprintf("listen: { admin: \"%s:1976\" }\n", address)

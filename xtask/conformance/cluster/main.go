@@ -36,6 +36,7 @@ func main() {
 		place.programs = append(place.programs, program{word, path})
 		return nil
 	})
+	flag.StringVar(&place.usable, "usable", "", "address at which the gate of a Gateway that asks for it is")
 	flag.StringVar(&place.work, "work", "", "directory for logs and data; emptied first")
 	flag.Parse()
 	context, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,9 +53,9 @@ func main() {
 }
 
 type places struct {
-	servers, gate, echo, suite, work string
-	kinds                            []string
-	programs                         []program
+	servers, gate, echo, suite, work, usable string
+	kinds                                    []string
+	programs                                 []program
 }
 
 // What containers of an image are, by a word of its name.

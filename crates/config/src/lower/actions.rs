@@ -1,15 +1,16 @@
-//! `request_headers`, `response_headers`, `upstream_host`, `rewrite`, `redirect` and `mirrors` of routes of plain HTTP.
+//! `request_headers`, `response_headers`, `upstream_host`, `rewrite`, `redirect`, `mirrors` and `cors` of routes of plain HTTP.
 //!
 //! Not here: what they do (`policy::plain::actions`).
 
 use policy::id::BackendId;
 use policy::plain::Rule;
 use policy::plain::actions::{Actions, FieldEdits, Mirror, PathEdit, Redirect, UpstreamHost};
+use policy::plain::cors::{Allowed, PagePattern, Pages, RouteCors};
 use policy::snapshot::Snapshot;
 
 use super::backend::number;
-use crate::decode::{At, Place};
-use crate::scalar::ReplacedPath;
+use crate::decode::{At, Field, OneOrMany, Place};
+use crate::scalar::{CorsName, ReplacedPath};
 use crate::schema::{Route, plain};
 
 impl super::Lowering<'_> {
@@ -65,7 +66,54 @@ impl super::Lowering<'_> {
                 None => self.refuse(at, "is no backend", "name one of `backends`"),
             }
         }
+        if let Some(written) = route.cors.get() {
+            actions.cors = self.route_cors(written, place);
+        }
         (actions != Actions::default()).then(|| Box::new(actions))
+    }
+
+    /// Which pages may read a route's answers.
+    fn route_cors(&mut self, written: &plain::RouteCors, place: &Place) -> Option<RouteCors> {
+        let mut patterns = Vec::new();
+        let mut is_any = false;
+        for at in &written.origins.get()?.0 {
+            let pattern = match (at.value.0.as_str(), at.value.0.split_once("://*.")) {
+                ("*", _) => {
+                    is_any = true;
+                    continue;
+                }
+                (_, Some((scheme, rest))) => {
+                    PagePattern::Between(format!("{scheme}://").into(), format!(".{rest}").into())
+                }
+                (origin, None) => PagePattern::Is(origin.into()),
+            };
+            match patterns.contains(&pattern) {
+                true => self.twice(at),
+                false => patterns.push(pattern),
+            }
+        }
+        if is_any && !patterns.is_empty() {
+            let place = place.below("cors").below("origins");
+            let hint = "write it alone, or leave it out";
+            self.fault(&place, "\"*\" is all of them already", hint);
+        }
+        let max_age = written.max_age.value().map_or(5, |span| span.0.as_secs());
+        let methods = listed(&written.methods);
+        Some(RouteCors {
+            pages: match is_any {
+                true => Pages::Any,
+                false => Pages::Only(patterns),
+            },
+            methods: methods.unwrap_or_else(|| Allowed::These("GET, HEAD, POST".into())),
+            headers: listed(&written.headers).unwrap_or_else(|| Allowed::These("".into())),
+            exposed: match listed(&written.expose) {
+                Some(Allowed::Any) => Some("*".into()),
+                Some(Allowed::These(list)) => Some(list),
+                None => None,
+            },
+            credentials: written.credentials.value().is_some_and(|flag| flag.0),
+            max_age_s: u32::try_from(max_age).unwrap_or(u32::MAX),
+        })
     }
 
     pub(super) fn edits(&self, written: Option<&plain::FieldEdits>) -> FieldEdits {
@@ -121,4 +169,18 @@ impl super::Lowering<'_> {
             }
         }
     }
+}
+
+/// What is listed, as browsers are told it.
+fn listed(written: &Field<OneOrMany<CorsName>>) -> Option<Allowed> {
+    let names: Vec<&str> = written
+        .get()?
+        .0
+        .iter()
+        .map(|at| at.value.0.as_str())
+        .collect();
+    Some(match names.contains(&"*") {
+        true => Allowed::Any,
+        false => Allowed::These(names.join(", ").into()),
+    })
 }

@@ -62,6 +62,7 @@ impl super::Lowering<'_> {
             ("rewrite", !route.rewrite.is_absent()),
             ("redirect", !route.redirect.is_absent()),
             ("mirrors", !route.mirrors.is_absent()),
+            ("cors", !route.cors.is_absent()),
         ];
         if let Some(said) = said_of(&of_calls) {
             let says = format!("says {said}, and the route's backends serve models");

@@ -14,6 +14,14 @@ impl super::Lowering<'_> {
     pub(super) fn web(&mut self, document: &Document) -> Web {
         let hosts = self.hosts(document, data_address(document));
         let origins = document.cors.get().and_then(|cors| cors.origins.get());
+        if origins.is_some() {
+            for (place, route) in document.routes.items() {
+                if route.as_ref().is_some_and(|route| !route.cors.is_absent()) {
+                    let says = "says which pages may read its answers, and `cors` of the gate does for all routes";
+                    self.fault(&place.below("cors"), says, "write one of them");
+                }
+            }
+        }
         let origins = match self.all_or_these(origins, |origin| &origin.0) {
             Listed::None => Origins::None,
             Listed::All => Origins::Any,

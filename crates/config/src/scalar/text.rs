@@ -47,6 +47,11 @@ texts! {
     else "is not a name", "use 1 to 64 of A-Z a-z 0-9 . _ -";
     { "pattern": "^[A-Za-z0-9._-]{1,64}$" }
 
+    /// A method or the name of a field, as browsers are told it, or `*`.
+    CorsName if |text| is_of(text, 128, |b| b.is_ascii_alphanumeric() || b"!#$%&'*+.^_`|~-".contains(&b)) && (text == "*" || !text.contains('*')),
+    else "is neither a method nor the name of a field", "write a name, such as GET or x-request-id, or \"*\" for all";
+    { "pattern": "^(\\*|[!#$%&'+.^_`|~0-9A-Za-z-]{1,128})$" }
+
     /// A listener: a part of an object of Kubernetes, with that object's name and namespace where several may have it.
     ListenerName if |text| is_of(text, 600, |b| b.is_ascii_alphanumeric() || b"._/-".contains(&b)),
     else "is not the name of a listener", "use 1 to 600 of A-Z a-z 0-9 . _ / -";

@@ -68,6 +68,19 @@ impl Written for Origin {
     }
 }
 
+/// The origin of a web page as browsers write it, one with `*.` before a name for all below that, or `*` for every origin.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PageOrigin(pub(crate) String);
+
+impl Written for PageOrigin {
+    const PATTERN: &'static str = r"^(\*|[a-z][a-z0-9+.-]*://[^/?#@A-Z]+)$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let bare = text.replacen("://*.", "://", 1);
+        Origin::read(&bare).map(|_| Self(text.to_owned()))
+    }
+}
+
 /// The origin of a page that an application brings along, such as `tauri://localhost`.
 fn of_an_app(text: &str) -> Option<String> {
     let (scheme, host) = text.split_once("://")?;

@@ -4,8 +4,8 @@
 
 use crate::decode::{At, MapOf, OneOrMany, record};
 use crate::scalar::{
-    EditedHeader, HeaderValue, Name, Ratio, RedirectStatus, ReplacedPath, TcpPort,
-    UpstreamHostName, WebScheme,
+    CorsName, EditedHeader, Flag, HeaderValue, Name, PageOrigin, Ratio, RedirectStatus,
+    ReplacedPath, Span, TcpPort, UpstreamHostName, WebScheme,
 };
 
 record! {
@@ -27,6 +27,24 @@ record! {
         optional path: At<ReplacedPath>,
         /// What takes the place of the beginning that `match.path` says, which is one path then.
         optional prefix: At<ReplacedPath>,
+    }
+}
+
+record! {
+    /// Which web pages may read answers of plain HTTP, and what they may send.
+    RouteCors {
+        /// Their origins, such as https://app.example, https://*.example for all names below it, or "*" for all but null.
+        required origins: OneOrMany<PageOrigin>,
+        /// The methods that they may send, or "*" for whatever they ask for. Default GET, HEAD and POST.
+        optional methods: OneOrMany<CorsName>,
+        /// The fields that they may send beside those that every page may, or "*". None unless said.
+        optional headers: OneOrMany<CorsName>,
+        /// The fields of an answer that they may read beside those that every page may, or "*". None unless said.
+        optional expose: OneOrMany<CorsName>,
+        /// Whether they may have the browser send its cookies along. Default false.
+        optional credentials: At<Flag>,
+        /// How long a browser remembers what it was told, in whole seconds. Default 5s.
+        optional max_age: At<Span>,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Not here: what they become (`lower`).
 
 use super::abandon::Abandon;
-use super::plain::{FieldEdits, Mirror, Redirect, Rewrite};
+use super::plain::{FieldEdits, Mirror, Redirect, Rewrite, RouteCors};
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
     Amount, BilledBy, Billing, Call, Charge, Count, Currency, Decimal, FilesApi, Flag, HeaderValue,
@@ -60,6 +60,8 @@ record! {
         optional redirect: Redirect,
         /// Who sees copies of calls of plain HTTP.
         optional mirrors: ListOf<Mirror>,
+        /// Which web pages may read answers of plain HTTP; as their services say unless said.
+        optional cors: RouteCors,
     }
 }
 

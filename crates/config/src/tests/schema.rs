@@ -104,6 +104,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("FieldEdits", "routes: [ { request_headers: "),
         ("Rewrite", "routes: [ { rewrite: "),
         ("Redirect", "routes: [ { redirect: "),
+        ("RouteCors", "routes: [ { cors: "),
         ("Mirror", "routes: [ { mirrors: [ "),
         ("Mcp", "mcp: "),
         ("McpServer", "mcp: { servers: { s: "),

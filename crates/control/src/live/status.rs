@@ -8,16 +8,21 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::verdict::INSECURE;
 use super::{Condition, Id, Verdict};
 use crate::object::GATEWAY_API;
 
 /// What of the Gateway API beyond its core is honoured; in the order of the alphabet, as it has to be.
-const FEATURES: [&str; 30] = [
+const FEATURES: [&str; 35] = [
     "BackendTLSPolicy",
     "Gateway",
     "GatewayAddressEmpty",
+    "GatewayBackendClientCertificate",
+    "GatewayFrontendClientCertificateValidation",
     "GatewayHTTPListenerIsolation",
+    "GatewayHTTPSListenerDetectMisdirectedRequests",
     "GatewayPort8080",
+    "GatewayStaticAddresses",
     "HTTPRoute",
     "HTTPRoute303RedirectStatusCode",
     "HTTPRoute307RedirectStatusCode",
@@ -26,6 +31,7 @@ const FEATURES: [&str; 30] = [
     "HTTPRouteBackendProtocolWebSocket",
     "HTTPRouteBackendRequestHeaderModification",
     "HTTPRouteBackendTimeout",
+    "HTTPRouteCORS",
     "HTTPRouteDestinationPortMatching",
     "HTTPRouteHostRewrite",
     "HTTPRouteMethodMatching",
@@ -123,14 +129,19 @@ pub fn status(verdict: &Verdict, object: &Value, gate: &Gate, now: &str) -> Opti
         Form::Conditions => stamp.conditions(members, &verdict.conditions),
         Form::Gateway => {
             stamp.conditions(members, &verdict.conditions);
-            if !gate.addresses.is_empty() {
+            let addresses = addresses_of(object, &gate.addresses);
+            if !addresses.is_empty() {
                 let address = |of: &String| {
                     let is_ip = of.parse::<std::net::IpAddr>().is_ok();
                     let kind = if is_ip { "IPAddress" } else { "Hostname" };
                     json!({ "type": kind, "value": of })
                 };
-                let all: Vec<Value> = gate.addresses.iter().map(address).collect();
+                let all: Vec<Value> = addresses.iter().copied().map(address).collect();
                 members.insert("addresses".to_owned(), all.into());
+            }
+            let is_insecure = verdict.conditions.iter().any(|of| of.kind == INSECURE);
+            if let Some(there) = members.get_mut("conditions").and_then(Value::as_array_mut) {
+                there.retain(|of| is_insecure || of["type"] != INSECURE);
             }
             // Earlier kinds of a Gateway do not have it.
             if verdict.sets > 0 || members.contains_key("attachedListenerSets") {
@@ -161,6 +172,18 @@ pub fn status(verdict: &Verdict, object: &Value, gate: &Gate, now: &str) -> Opti
         }
     }
     (status != before).then_some(status)
+}
+
+/// Where clients reach a Gateway: of all addresses those that it asks for, where it asks for some of them.
+fn addresses_of<'g>(gateway: &Value, all: &'g [String]) -> Vec<&'g String> {
+    let asked = gateway["spec"]["addresses"].as_array();
+    let asked: Vec<&Value> = asked.into_iter().flatten().collect();
+    let is_asked = |of: &&String| asked.iter().any(|one| one["value"] == of.as_str());
+    let some: Vec<&String> = all.iter().filter(is_asked).collect();
+    match some.as_slice() {
+        [] => all.iter().collect(),
+        _ => some,
+    }
 }
 
 /// Why an object is refused, where its status as it is does not say so: one word, and words for people.

@@ -154,24 +154,49 @@ fn lowered_by(
     reaches_machine: bool,
     trial: &Trial<'_>,
 ) -> Live {
+    let none = BTreeMap::new();
+    let choice = Choice {
+        reaches_machine,
+        trial: Some(trial),
+        running,
+        ..choice(&none)
+    };
+    lowered_as(objects, &choice)
+}
+
+/// Of a gate that is told where it listens, and by which addresses clients reach it.
+fn lowered_at(objects: &[Value], addresses: &[String]) -> Live {
+    let none = BTreeMap::new();
+    let choice = Choice {
+        bind: Some(std::net::IpAddr::from([127, 0, 0, 9])),
+        addresses,
+        ..choice(&none)
+    };
+    lowered_as(objects, &choice)
+}
+
+fn choice(unread: &BTreeMap<Id, String>) -> Choice<'_> {
+    Choice {
+        controller: "tollgate/gateway",
+        gateway: None,
+        reaches_machine: true,
+        own: None,
+        unread,
+        bind: None,
+        addresses: &[],
+        zone: None,
+        trial: None,
+        running: None,
+    }
+}
+
+fn lowered_as(objects: &[Value], choice: &Choice<'_>) -> Live {
     let texts: Vec<(Id, String)> = objects.iter().map(|of| (id(of), of.to_string())).collect();
     let texts: Vec<(Id, &str)> = texts
         .iter()
         .map(|(id, text)| (id.clone(), text.as_str()))
         .collect();
-    let none = BTreeMap::new();
-    let choice = Choice {
-        controller: "tollgate/gateway",
-        gateway: None,
-        reaches_machine,
-        own: None,
-        unread: &none,
-        bind: None,
-        zone: None,
-        trial: Some(trial),
-        running,
-    };
-    live(&texts, &choice, &World)
+    live(&texts, choice, &World)
 }
 
 /// Where calls of each model go, by the document.
@@ -254,7 +279,7 @@ fn objects_of_a_cluster_are_a_gate_and_read_nothing_of_its_machine() {
     }
     assert_eq!(
         said(&live, "Gateway", "door"),
-        "Accepted true Accepted\nProgrammed true Programmed"
+        "Accepted true Accepted\nProgrammed true Programmed\nResolvedRefs true ResolvedRefs"
     );
     let door = live
         .report
@@ -814,6 +839,7 @@ fn each_kind_has_the_status_that_its_api_says() {
 
 mod asked;
 mod gateway_api;
+mod gateway_tls;
 mod listener_sets;
 mod pools;
 mod tools;

@@ -1,21 +1,24 @@
 //! What is said of each object: whether it is accepted, what of it is broken, and what is attached.
 //!
-//! Not here: how a status is written (`status`).
+//! Not here: how a status is written (`status`), what is said of a Gateway (`gateway`).
+
+mod gateway;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::Fault;
 
+use self::gateway::{is_insecure, judge_set, listeners_of, of_gateway};
 use super::reach::Entry;
-use super::{Found, Id, Told, key, listener_of};
+use super::{Found, Id, Told, key};
 use crate::findings::{Broken, Parent};
-use crate::gateway::NOT_SERVED;
-use crate::listener::key_of;
 use crate::mode::Shut;
-use crate::object::{GATEWAY_API, member, text};
 
 /// Longest message of a condition, bytes; the API takes 32768.
 const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// The condition that stands while clients are let in whose certificates are not good.
+pub(super) const INSECURE: &str = "InsecureFrontendValidationMode";
 
 /// What is said of objects.
 #[derive(Debug, Default)]
@@ -218,10 +221,16 @@ impl Report {
         if let Some(entry) = of.entries.get(of.gateway) {
             let faults = of.faults(of.gateway);
             let left_out = of.left_out(of.gateway);
-            let conditions = of_gateway(faults, of.found, of.is_loaded, left_out);
-            let is_programmed = conditions
-                .iter()
-                .any(|of| of.kind == "Programmed" && of.is_true);
+            let mut conditions = of_gateway(faults, of.found, of.is_loaded, left_out);
+            if is_insecure(entry) {
+                let says = "clients whose certificates are not good are let in: nobody is asked for one there";
+                let reason = "ConfigurationChanged";
+                conditions.push(Condition::new(INSECURE, true, reason, says.to_owned()));
+            }
+            // It is served where it is, too, if it is to be reached elsewhere.
+            let is_programmed = conditions.iter().any(|of| {
+                of.kind == "Programmed" && (of.is_true || of.reason == "AddressNotUsable")
+            });
             let mut sets_attached = 0;
             for (at, set) in of
                 .kept
@@ -289,71 +298,6 @@ fn is_accepted(condition: &Condition) -> bool {
     condition.kind == "Accepted" && condition.is_true
 }
 
-/// What is said of a ListenerSet, and of each of its listeners.
-fn judge_set(
-    at: usize,
-    set: &Entry,
-    of: &Judged<'_>,
-    is_programmed: bool,
-    attached: &BTreeMap<String, u32>,
-) -> Verdict {
-    let faults = of.faults(at);
-    let bad = |reason, message: String| {
-        ["Accepted", "Programmed"].map(|kind| Condition::new(kind, false, reason, message.clone()))
-    };
-    let others: Vec<&Told> = faults
-        .iter()
-        .filter(|told| listener_of(&told.0).is_none())
-        .collect();
-    if !others.is_empty() {
-        let is_let_in = !others
-            .iter()
-            .any(|(_, how)| *how == Some(Broken::NotAllowed));
-        let reason = if is_let_in { "Invalid" } else { "NotAllowed" };
-        let message = said(others.iter().map(|(fault, _)| fault));
-        return Verdict::of(set, bad(reason, message).into());
-    }
-    let listeners = listeners_of(set, faults, is_programmed, attached);
-    let bad_ones = faults
-        .iter()
-        .filter(|(_, how)| *how != Some(Broken::RouteKind));
-    let bad_ones: BTreeSet<Option<usize>> = bad_ones.map(|(fault, _)| listener_of(fault)).collect();
-    let is_any_good = bad_ones.len() < listeners.len();
-    let message = said(faults.iter().map(|(fault, _)| fault));
-    let conditions = match is_any_good {
-        false => bad("ListenersNotValid", message).into(),
-        true => {
-            let reason = if faults.is_empty() {
-                "Accepted"
-            } else {
-                "ListenersNotValid"
-            };
-            let message = if faults.is_empty() {
-                of.left_out(at)
-            } else {
-                message
-            };
-            let programmed = match is_programmed {
-                true => Condition::good("Programmed", "Programmed"),
-                false => Condition::new(
-                    "Programmed",
-                    false,
-                    "Invalid",
-                    "its Gateway is not".to_owned(),
-                ),
-            };
-            vec![
-                Condition::new("Accepted", true, reason, message),
-                programmed,
-            ]
-        }
-    };
-    Verdict {
-        listeners,
-        ..Verdict::of(set, conditions)
-    }
-}
-
 /// Whether objects of a kind have an entry in their status for each parent, beside those of others.
 fn has_entries(kind: &str) -> bool {
     !matches!(kind, "Gateway" | "GatewayClass" | "ListenerSet")
@@ -361,133 +305,6 @@ fn has_entries(kind: &str) -> bool {
             super::status::form(kind),
             super::status::Form::Conditions | super::status::Form::None
         )
-}
-
-fn of_gateway(faults: &[Told], found: &Found, is_loaded: bool, left_out: String) -> Vec<Condition> {
-    let is_of_listener = |(fault, _): &&Told| listener_of(fault).is_some();
-    let (of_listeners, others): (Vec<&Told>, Vec<&Told>) = faults.iter().partition(is_of_listener);
-    let none_served = others
-        .iter()
-        .all(|(fault, _)| fault.says.starts_with(NOT_SERVED));
-    if found.is_gateway_faulty {
-        let told = match none_served && !of_listeners.is_empty() {
-            true => of_listeners,
-            false => faults.iter().collect(),
-        };
-        let message = said(told.iter().map(|(fault, _)| fault));
-        let is_parameters = faults
-            .iter()
-            .any(|(fault, _)| fault.path.contains("parametersRef"));
-        let reason = match (is_parameters, none_served) {
-            (true, _) => "InvalidParameters",
-            (false, true) => "ListenersNotValid",
-            (false, false) => "Invalid",
-        };
-        return vec![
-            Condition::new("Accepted", false, reason, message.clone()),
-            Condition::new("Programmed", false, "Invalid", message.clone()),
-        ];
-    }
-    let accepted = match of_listeners.is_empty() {
-        true => Condition::new("Accepted", true, "Accepted", left_out),
-        false => {
-            let message = said(of_listeners.iter().map(|(fault, _)| fault));
-            Condition::new("Accepted", true, "ListenersNotValid", message)
-        }
-    };
-    let programmed = match is_loaded {
-        true => Condition::good("Programmed", "Programmed"),
-        false => {
-            let message = "what the objects come to together is refused: the gate's log says why";
-            Condition::new("Programmed", false, "Invalid", message.to_owned())
-        }
-    };
-    vec![accepted, programmed]
-}
-
-/// What is said of each listener.
-fn listeners_of(
-    owner: &Entry,
-    faults: &[Told],
-    is_programmed: bool,
-    attached: &BTreeMap<String, u32>,
-) -> Vec<Listener> {
-    let items = member(&owner.node, "spec").and_then(|spec| member(spec, "listeners"));
-    let items = match items.map(|items| &items.value) {
-        Some(config::Value::List(items)) => items.as_slice(),
-        _ => &[],
-    };
-    let listener = |(at, item): (usize, &config::Node)| {
-        let name = text(item, "name").unwrap_or_default().to_owned();
-        let own = faults
-            .iter()
-            .filter(|(fault, _)| listener_of(fault) == Some(at));
-        let own: Vec<&Told> = own.collect();
-        let Id {
-            kind, namespace, ..
-        } = &owner.id;
-        let key = key_of(kind, namespace, &owner.id.name, &name);
-        Listener {
-            attached: attached.get(&key).copied().unwrap_or(0),
-            takes_routes: takes_routes(item)
-                && matches!(text(item, "protocol"), Some("HTTP" | "HTTPS")),
-            conditions: of_listener(&own, is_programmed),
-            name,
-        }
-    };
-    items.iter().enumerate().map(listener).collect()
-}
-
-fn of_listener(faults: &[&Told], is_programmed: bool) -> Vec<Condition> {
-    let has = |how: Broken| faults.iter().any(|(_, broken)| *broken == Some(how));
-    let message = said(faults.iter().map(|(fault, _)| fault));
-    let bad = |kind, reason| Condition::new(kind, false, reason, message.clone());
-    let conflict = match (has(Broken::ProtocolConflict), has(Broken::HostnameConflict)) {
-        (true, _) => Some("ProtocolConflict"),
-        (false, true) => Some("HostnameConflict"),
-        (false, false) => None,
-    };
-    let is_of_refs = |(fault, _): &&&Told| fault.path.contains(".tls.certificateRefs");
-    let of_refs = faults.iter().find(is_of_refs);
-    let accepted = match conflict {
-        Some(reason) => bad("Accepted", reason),
-        None if has(Broken::Protocol) => bad("Accepted", "UnsupportedProtocol"),
-        None => Condition::good("Accepted", "Accepted"),
-    };
-    let resolved = match of_refs {
-        Some((_, Some(Broken::NotPermitted))) => bad("ResolvedRefs", "RefNotPermitted"),
-        Some(_) => bad("ResolvedRefs", "InvalidCertificateRef"),
-        None if has(Broken::RouteKind) => bad("ResolvedRefs", "InvalidRouteKinds"),
-        None if faults.iter().any(|(fault, _)| fault.path.contains(".tls")) => {
-            bad("ResolvedRefs", "InvalidCertificateRef")
-        }
-        None => Condition::good("ResolvedRefs", "ResolvedRefs"),
-    };
-    let is_only_kinds = faults
-        .iter()
-        .all(|(_, how)| *how == Some(Broken::RouteKind));
-    let programmed = match is_programmed && is_only_kinds {
-        true => Condition::good("Programmed", "Programmed"),
-        false => bad("Programmed", conflict.unwrap_or("Invalid")),
-    };
-    let conflicted = match conflict {
-        Some(reason) => Condition::new("Conflicted", true, reason, message.clone()),
-        None => Condition::new("Conflicted", false, "NoConflicts", String::new()),
-    };
-    vec![accepted, programmed, resolved, conflicted]
-}
-
-/// Whether a listener lets in HTTPRoutes.
-fn takes_routes(listener: &config::Node) -> bool {
-    let kinds = member(listener, "allowedRoutes").and_then(|of| member(of, "kinds"));
-    let Some(config::Value::List(kinds)) = kinds.map(|kinds| &kinds.value) else {
-        return true;
-    };
-    let is_http = |kind: &config::Node| {
-        text(kind, "kind") == Some("HTTPRoute")
-            && text(kind, "group").is_none_or(|group| group == GATEWAY_API)
-    };
-    kinds.is_empty() || kinds.iter().any(is_http)
 }
 
 fn of_route(faults: &[Told], shut: &Shut, found: &Found, left_out: String) -> Vec<Condition> {
@@ -517,7 +334,12 @@ fn of_route(faults: &[Told], shut: &Shut, found: &Found, left_out: String) -> Ve
                     | Broken::Protocol
                     | Broken::ProtocolConflict
                     | Broken::HostnameConflict
-                    | Broken::NotAllowed,
+                    | Broken::NotAllowed
+                    | Broken::AddressType
+                    | Broken::AddressNotUsable
+                    | Broken::ClientRoots
+                    | Broken::ClientRootsKind
+                    | Broken::ClientRootsNotPermitted,
                 )
                 | None => "UnsupportedValue",
             };

@@ -86,7 +86,7 @@ impl Checker<'_> {
         if let Some(of) = s.workload(workload)
             && (of.shares_account || call.may_name_more())
         {
-            let minds = minds(of, caller.map(|caller| &**caller), call, s);
+            let minds = minds(of, caller.map(|caller| &**caller), (call, operation), s);
             let end = one.body.end.min(bytes.len());
             let body = bytes.slice(one.body.start.min(end)..end);
             call.look_inside(operation, minds, &[body]);

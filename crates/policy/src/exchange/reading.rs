@@ -15,7 +15,7 @@ use wire::meter::Form;
 use super::admission::{self, Admitted, Decision, NoExchange, Opened};
 use super::placing::Placing;
 use super::response::Metering;
-use super::verdict::{Ask, Question, Verdict};
+use super::verdict::{Ask, Question, Told, Verdict};
 use super::{
     ANSWER_WITHIN, Active, DURABLE_WITHIN, Env, Exchange, OUT_OF_ORDER, Phase, Stage, asking, look,
 };
@@ -27,6 +27,7 @@ use crate::front::{self, CredentialQuestion, Http, Identified, Identity, Unident
 use crate::id::{RouteId, WorkloadId};
 use crate::identity::{Proof, Unproven};
 use crate::operation::{Operation, Unknown};
+use crate::plain::cors::is_preflight;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route;
@@ -61,6 +62,17 @@ pub(super) struct Reading {
     is_looked_into: bool,
 }
 
+/// Whether a route lets a page read its answers.
+enum OfRoute {
+    No,
+    /// The one that a request is of.
+    Page,
+    /// Which asks what it may send.
+    Asks(Box<Told>),
+    /// Another one asks that.
+    Refused,
+}
+
 /// Whether a call is of a gate with listeners that answers for every host and says nothing of pages, and is none of the gate's own
 /// API: which pages may make it, its service says.
 #[cold]
@@ -82,9 +94,27 @@ impl Exchange {
         env: &mut Env<'_>,
     ) -> Result<Verdict, Refusal> {
         let s = env.snapshot;
-        let sender = match !s.listeners.is_empty() && is_for_services(head, s) {
-            true => Sender::Client,
-            false => web::sender(head, &s.web, s.login.as_ref().map(|site| &*site.origin))?,
+        let sent = match !s.listeners.is_empty() && is_for_services(head, s) {
+            true => Err(None),
+            false => {
+                web::sender(head, &s.web, s.login.as_ref().map(|site| &*site.origin)).map_err(Some)
+            }
+        };
+        let sender = match sent {
+            Ok(sender) => sender,
+            // What no page of the gate's may ask, one of a route's may.
+            Err(refusal @ (None | Some(Refusal::OriginNotAllowed))) => {
+                match (self.of_route(head, s), refusal) {
+                    (OfRoute::Asks(told), _) => {
+                        self.record.status = 204;
+                        return Ok(Verdict::Preflight(Some(told)));
+                    }
+                    (OfRoute::Refused, _) => return Err(Refusal::OriginNotAllowed),
+                    (OfRoute::No, Some(refusal)) => return Err(refusal),
+                    (OfRoute::Page, _) | (OfRoute::No, None) => Sender::Client,
+                }
+            }
+            Err(Some(refusal)) => return Err(refusal),
         };
         match sender {
             Sender::Client => {}
@@ -92,7 +122,7 @@ impl Exchange {
             Sender::Preflight(origin) => {
                 self.asked_by(origin);
                 self.record.status = 204;
-                return Ok(Verdict::Preflight);
+                return Ok(Verdict::Preflight(None));
             }
         }
         if let Some(site) = &s.login {
@@ -218,6 +248,42 @@ impl Exchange {
             return Ok(asking::asked(authorizer));
         }
         self.read(env)
+    }
+
+    /// Whether a request is of a page that the route which takes it lets read its answers. Who calls is not known: a browser that asks
+    /// what a page may send brings nothing by which it would be.
+    #[cold]
+    fn of_route(&mut self, head: &RequestHead, s: &Snapshot) -> OfRoute {
+        let is_plain = s.plain.may_take(head)
+            && matches!(Operation::of(head.method, head.path()), Err(Unknown::Path));
+        let place = match is_plain {
+            true => s.plain.take(head, &s.listeners, |_| true).ok(),
+            false => None,
+        };
+        let route = place.and_then(|place| s.route(place.route));
+        let cors = route.and_then(|route| route.actions.as_ref()?.cors.as_ref());
+        let Some(cors) = cors else {
+            return OfRoute::No;
+        };
+        let Some(origin) = cors.page(head) else {
+            // The service is not asked what the gate answers for it.
+            let is_asking = is_preflight(head);
+            return if is_asking {
+                OfRoute::Refused
+            } else {
+                OfRoute::No
+            };
+        };
+        self.asked_by(origin);
+        if !is_preflight(head) {
+            return OfRoute::Page;
+        }
+        let mut told = Told::new();
+        let page = self.page.as_deref().unwrap_or_default();
+        cors.preflight(page, head, |name, value| {
+            told.push((name.into(), value.into()))
+        });
+        OfRoute::Asks(Box::new(told))
     }
 
     #[cold]

@@ -59,6 +59,9 @@ impl From<Failure> for Lost {
     }
 }
 
+/// Fields by which a browser is told something.
+pub type Told = Vec<(Box<[u8]>, Box<[u8]>)>;
+
 /// What is to be done next.
 #[derive(Debug)]
 #[must_use = "apply it"]
@@ -68,8 +71,8 @@ pub enum Verdict {
         /// The longest wait for the next piece.
         within: Duration,
     },
-    /// Tell a browser what a page may send.
-    Preflight,
+    /// Tell a browser what a page may send: these fields, or what holds for the whole gate.
+    Preflight(Option<Box<Told>>),
     /// Answer with the names of models.
     Models {
         /// All that the workload can ask for.

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use wire::head::RequestHead;
 
 use super::PathPattern;
+use super::cors::RouteCors;
 use crate::id::BackendId;
 use crate::listener::Listeners;
 use crate::refusal::Refusal;
@@ -29,6 +30,8 @@ pub struct Actions {
     pub redirect: Option<Redirect>,
     /// Who sees copies of calls.
     pub mirrors: Vec<Mirror>,
+    /// Which pages may read its answers; where there is none that is the gate's to say, or the service's.
+    pub cors: Option<RouteCors>,
 }
 
 /// Who sees copies of calls, whose answers nobody reads.

@@ -95,9 +95,11 @@ pub fn forwards(field: &FieldRef<'_>, fields: &Head, identity: &[u8]) -> bool {
 /// that is not of letters, digits and `-` is another name to a server that reads `_` as `-`.
 fn is_of_a_client(name: &[u8]) -> bool {
     let is_plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-';
-    name.iter().all(is_plain)
-        && !name.starts_with(b"x-auth-request")
-        && !name.split(|b| *b == b'-').any(is_steering)
+    // What a browser asks before a call steers nothing.
+    name == b"access-control-request-method"
+        || name.iter().all(is_plain)
+            && !name.starts_with(b"x-auth-request")
+            && !name.split(|b| *b == b'-').any(is_steering)
 }
 
 fn is_steering(word: &[u8]) -> bool {

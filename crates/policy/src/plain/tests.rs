@@ -244,6 +244,7 @@ fn fields_pass_but_those_that_prove_identify_or_steer() {
             ("accept-encoding", "br"),
             ("cookie", "a=b"),
             ("origin", "https://app.example"),
+            ("access-control-request-method", "PUT"),
             ("x-csrf-token", "t"),
             ("if-none-match", "e"),
             ("range", "bytes=0-1"),
@@ -287,6 +288,7 @@ fn fields_pass_but_those_that_prove_identify_or_steer() {
         "accept-encoding",
         "cookie",
         "origin",
+        "access-control-request-method",
         "x-csrf-token",
         "if-none-match",
         "range",
@@ -421,6 +423,23 @@ fn a_call_is_of_the_most_specific_listener_of_its_port_and_of_no_other() {
     assert_eq!(take(80, "two.app.example"), Ok(2));
     assert_eq!(take(80, "one.app.example"), Err("route_not_found"));
     assert_eq!(take(81, "app.example"), Err("route_not_found"));
+    // A connection that was made to one of them is for that one.
+    let over = |name: &str, host| {
+        let mut head = at(80, host);
+        head.tls_name = Some(name.into());
+        let taken = table.take(&head, &listeners, |_| true);
+        taken.map(|place| place.route.0).map_err(|r| r.reply().code)
+    };
+    assert_eq!(over("two.app.example", "three.app.example"), Ok(2));
+    assert_eq!(
+        over("two.app.example", "app.example"),
+        Err("misdirected_request")
+    );
+    assert_eq!(
+        over("app.example", "two.app.example"),
+        Err("misdirected_request")
+    );
+    assert_eq!(over("other.example", "app.example"), Ok(1));
     assert!(listeners.admit_model(&at(80, "app.example")).is_ok());
     assert!(listeners.admit_model(&at(81, "app.example")).is_err());
 }

@@ -64,6 +64,7 @@ impl Refusal {
             Self::BatchesUnavailable => (503, "server_error", "batches_unavailable"),
             Self::Method { .. } => (405, invalid, "method_not_allowed"),
             Self::HostNotAllowed => (421, invalid, "host_not_allowed"),
+            Self::Misdirected => (421, invalid, "misdirected_request"),
             Self::OriginNotAllowed => (403, "permission_error", "origin_not_allowed"),
             Self::NotAuthorized => (403, "permission_error", "not_authorized"),
             Self::IdentityContradicted { .. } => (403, "permission_error", "identity_contradicted"),

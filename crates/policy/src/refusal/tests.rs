@@ -145,6 +145,7 @@ fn every_refusal() -> Vec<Refusal> {
         },
         Refusal::Method { allow: "GET, HEAD" },
         Refusal::HostNotAllowed,
+        Refusal::Misdirected,
         Refusal::OriginNotAllowed,
         Refusal::IdentityRepeated { header: header() },
         Refusal::UserUnreadable {
@@ -317,6 +318,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::SharedAddress { .. } => "SharedAddress",
         Refusal::Method { .. } => "Method",
         Refusal::HostNotAllowed => "HostNotAllowed",
+        Refusal::Misdirected => "Misdirected",
         Refusal::OriginNotAllowed => "OriginNotAllowed",
         Refusal::IdentityRepeated { .. } => "IdentityRepeated",
         Refusal::UserUnreadable { .. } => "UserUnreadable",

@@ -99,6 +99,7 @@ enum Next {
 pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let mut head = RequestHead::new();
     head.port = stream.port();
+    head.tls_name = stream.tls_name(worker.view().snapshot());
     let mut connection = Connection::new(stream, &worker);
     let mut deadline = Deadline::new(&worker.clock.wheel);
     let waiting = Rc::clone(&worker);

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -56,12 +57,14 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
         .max_send_buf_size(64 << 10);
     let serving = Rc::clone(&worker);
     let (peer, port) = (stream.peer(), stream.port());
+    let tls_name = stream.tls_name(worker.view().snapshot());
     let exchanges = Rc::new(Exchanges::default());
     let counted = Rc::clone(&exchanges);
     let service = service_fn(move |request| {
         let (answer, answered) = oneshot::channel();
         let counted = Counted::begin(&counted);
-        let exchange = begin(Rc::clone(&serving), (peer.clone(), port), request, answer);
+        let at = (port, tls_name.clone());
+        let exchange = begin(Rc::clone(&serving), (peer.clone(), at), request, answer);
         tokio::task::spawn_local(async move {
             let _counted = counted;
             exchange.await;
@@ -153,13 +156,14 @@ impl Drop for Counted {
 
 async fn begin(
     worker: Rc<Worker>,
-    (peer, port): (Peer, u16),
+    (peer, (port, tls_name)): (Peer, (u16, Option<Arc<str>>)),
     request: Request<Incoming>,
     answer: oneshot::Sender<Response<Body>>,
 ) {
     let (parts, body) = request.into_parts();
     let mut head = RequestHead::new();
     head.port = port;
+    head.tls_name = tls_name;
     let converted = convert(
         &parts,
         &mut head,

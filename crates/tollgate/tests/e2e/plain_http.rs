@@ -4,6 +4,7 @@
 //! Not here: which rule takes which call (unit tests of `policy::plain`), calls that a route lists (`operations`).
 
 mod listeners;
+mod pages;
 mod websocket;
 
 use std::path::Path;

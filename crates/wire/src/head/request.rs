@@ -4,6 +4,8 @@
 //! `path`, `query` and `target` are slices of the same text.
 //! Not here: which fields a request may carry (`http1::request_framing`, `policy`).
 
+use std::sync::Arc;
+
 use super::target::{check_authority, check_path, is_target};
 use super::{Head, HeadFault, HeadFaultKind, Known};
 
@@ -69,6 +71,8 @@ pub struct RequestHead {
     pub fields: Head,
     /// The port on which it came, where that is told: of its connection, so that it stays when the rest is forgotten.
     pub port: u16,
+    /// The name by which its connection asked for a certificate, where that is told; it stays, too.
+    pub tls_name: Option<Arc<str>>,
     other_method: String,
     target: String,
     path_len: usize,
@@ -83,7 +87,7 @@ impl RequestHead {
         Self::default()
     }
 
-    /// Forgets everything but the port, and keeps the memory.
+    /// Forgets everything but what is of the connection, and keeps the memory.
     pub fn clear(&mut self) {
         self.method = Method::default();
         self.version = Version::default();

@@ -447,7 +447,11 @@ fn filters_become_members_of_the_route_and_one_that_is_not_served_closes_its_rul
         ),
         rule(
             "/cors",
-            json!([{ "type": "CORS", "cors": { "allowOrigins": ["*"] } }])
+            json!([{ "type": "CORS", "cors": { "allowOrigins": ["https://*.example"], "allowMethods": ["*"], "allowCredentials": true, "maxAge": 60 } }])
+        ),
+        rule(
+            "/other",
+            json!([{ "type": "ExtensionRef", "extensionRef": { "group": "g", "kind": "k", "name": "n" } }])
         ),
     ]);
     let live = lowered(
@@ -481,9 +485,16 @@ fn filters_become_members_of_the_route_and_one_that_is_not_served_closes_its_rul
         json!({ "scheme": "https", "status": 301, "prefix": "/new" })
     );
     assert_eq!(of("/copy")["mirrors"][0]["share"], json!("0.2"));
-    assert_eq!(of("/cors")["backend"], "closed-http");
+    assert_eq!(
+        of("/cors")["cors"],
+        json!({ "origins": ["https://*.example"], "methods": ["*"], "credentials": true, "max_age": "60s" })
+    );
+    assert_eq!(of("/other")["backend"], "closed-http");
     let said = said(&live, "HTTPRoute", "r");
-    assert!(said.contains("the filter \"CORS\" is not served"), "{said}");
+    assert!(
+        said.contains("the filter \"ExtensionRef\" is not served"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -92,9 +92,8 @@ fn begin_plain<D: Downstream>(
     let has_cors = active.exchange.page().is_some();
     let route = active.exchange.record().route;
     let route = route.and_then(|id| active.view().snapshot().route(id));
-    let edits = route
-        .and_then(|route| route.actions.as_ref())
-        .map(|of| &of.response);
+    let actions = route.and_then(|route| route.actions.as_ref());
+    let edits = actions.map(|of| &of.response);
     let mut is_dated = false;
     for field in head.fields.iter() {
         if edits.is_none_or(|edits| edits.keeps(field.name))
@@ -106,6 +105,10 @@ fn begin_plain<D: Downstream>(
     }
     if let Some(edits) = edits {
         edits.put(|name, value| client.field(name, value));
+    }
+    let cors = actions.and_then(|of| of.cors.as_ref());
+    if let Some((cors, page)) = cors.zip(active.exchange.page()) {
+        cors.answer(page, |name, value| client.field(name, value));
     }
     is_dated
 }

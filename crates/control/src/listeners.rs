@@ -1,22 +1,74 @@
-//! Listeners that cannot stand beside others on their port.
+//! All listeners of a Gateway and of its ListenerSets, and those that cannot stand beside others on their port.
 //!
 //! Invariant: of two that different objects say the one whose object comes first stays as it is; of two that one object says neither does.
-//! Not here: what is wrong with one alone (`listener`).
+//! Not here: what is wrong with one alone (`listener`), which ListenerSets are let in (`listener_set`).
 
-use crate::findings::Broken;
+use std::net::IpAddr;
+
+use crate::cluster::Cluster;
+use crate::fields::Item;
+use crate::findings::{Broken, Findings};
+use crate::gateway_tls::GatewayTls;
 use crate::listener::Listener;
+use crate::object::Object;
+
+/// Who says listeners, and what it says.
+pub(crate) struct Owner<'o, 'n> {
+    pub(crate) object: &'o Object<'n>,
+    pub(crate) items: Vec<Item<'n>>,
+}
+
+/// All listeners of a Gateway and of its ListenerSets, in the order of their precedence; a fault for each that cannot be served.
+pub(crate) fn all(
+    cluster: &Cluster<'_>,
+    owners: &[Owner<'_, '_>],
+    ip: IpAddr,
+    tls: &GatewayTls<'_, '_>,
+    findings: &mut Findings,
+) -> Vec<Listener> {
+    let mut listeners = Vec::new();
+    for owner in owners {
+        for (index, item) in owner.items.iter().enumerate() {
+            let is_shut = cluster
+                .mode
+                .is_listener_shut(&owner.object.spot.object, index);
+            let mut quiet = Findings::default();
+            let findings = if is_shut { &mut quiet } else { &mut *findings };
+            let mut listener =
+                Listener::of(cluster, owner.object, (index, item), (ip, tls), findings);
+            // One that lets in kinds of routes that are not served, too, is served to those that are.
+            let is_of_kind = |(_, how): &(usize, Broken)| *how == Broken::RouteKind;
+            let is_only_kinds = quiet.broken.iter().all(is_of_kind)
+                && quiet.broken.len() == quiet.faults.len()
+                && !quiet.faults.is_empty();
+            listener.is_served = !is_shut || is_only_kinds && listener.takes_routes;
+            listeners.push(listener);
+        }
+    }
+    for conflict in conflicts(&listeners) {
+        let Some(one) = listeners.get_mut(conflict.at) else {
+            continue;
+        };
+        if cluster.mode.is_listener_shut(&one.owner, one.place) {
+            one.is_served = false;
+            continue;
+        }
+        findings.break_off(conflict.how, &one.spot, conflict.says, conflict.hint);
+    }
+    listeners
+}
 
 /// What is wrong with one of them.
-pub(crate) struct Conflict {
+struct Conflict {
     /// Its place among all.
-    pub(crate) at: usize,
-    pub(crate) how: Broken,
-    pub(crate) says: String,
-    pub(crate) hint: &'static str,
+    at: usize,
+    how: Broken,
+    says: String,
+    hint: &'static str,
 }
 
 /// All that there are among these, which stand in the order of their objects.
-pub(crate) fn conflicts(listeners: &[Listener]) -> Vec<Conflict> {
+fn conflicts(listeners: &[Listener]) -> Vec<Conflict> {
     let mut found: Vec<Conflict> = Vec::new();
     for (at, one) in listeners.iter().enumerate() {
         let lost = |of: usize| found.iter().any(|conflict| conflict.at == of);
