@@ -84,7 +84,7 @@ impl Checker<'_> {
         let model = call.model.clone().ok_or(Refusal::ModelRequired)?;
         self.named(&model)?;
         if let Some(of) = s.workload(workload)
-            && (of.shares_account || call.may_name_more())
+            && (of.shares_account || call.may_name_more(operation))
         {
             let minds = minds(of, caller.map(|caller| &**caller), (call, operation), s);
             let end = one.body.end.min(bytes.len());
