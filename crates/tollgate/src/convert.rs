@@ -57,7 +57,7 @@ fn objects(place: &Path) -> Result<String, Vec<String>> {
     let read = World.read(place, FILE_BYTES_MAX);
     let text = read.ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let Some(text) = text else {
-        let says = "cannot read the file: it is no text of 4 MiB at most";
+        let says = "cannot read the file: it has to be text of 4 MiB at most";
         return Err(vec![format!("{}: {says}", place.display())]);
     };
     // What it says is read as a gate would read it.
