@@ -266,7 +266,7 @@ async def spent_session():
         async with client_of("spent").connect(model=MODEL):
             raise AssertionError("a session opens for somebody who has nothing left")
     except InvalidStatus as refused:
-        assert refused.response.status_code == 429, refused.response
+        assert refused.response.status_code == 402, refused.response
     shown.append("owed")
 
 

@@ -174,30 +174,6 @@ fn an_abandoned_unary_answer_is_read_to_its_end() {
 }
 
 #[test]
-fn a_stream_that_does_not_say_so_is_read_for_its_usage_also_where_its_client_left_before() {
-    let usage = counts(7, 300);
-    let stream = [delta("one"), usage_event(&usage), DONE.into()].concat();
-    let left = Signal::default();
-    let until = left.clone();
-    let upstream = Upstream::start(move |_, _| {
-        let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-        vec![
-            Step::Until(until.clone()),
-            Step::Send([&head[..], &chunk(stream.as_bytes()), LAST_CHUNK].concat()),
-        ]
-    });
-    let gate = gate(upstream.address, WIDE, "");
-    let mut connection = Connection::open(gate.data);
-    connection.send(&crate::fixture::call(&body(true, 300)));
-    eventually("it runs", || upstream.count() == 1);
-    drop(connection);
-    drains(&gate, 1.0);
-    left.give();
-    let record = gate.records(1).remove(0);
-    assert_read_to_end(&gate, &record, 300);
-}
-
-#[test]
 fn reading_to_the_end_stops_at_its_token_bound_and_counts_forwarded_tokens() {
     let (abandoned, closed) = <(Signal, Signal)>::default();
     let (until, when_closed) = (abandoned.clone(), closed.clone());

@@ -153,7 +153,7 @@ fn an_api_server_that_is_ill_is_neither_yes_nor_no() {
     for (reason, part) in reasons.iter().zip([
         "it answered 500",
         "it answered 403",
-        "of no use",
+        "cannot be used",
         "longer than",
         "broke off",
         "within",
