@@ -88,7 +88,7 @@ impl Table {
             }
             (APPLICATION, LAYOUT) => {}
             (APPLICATION, _) => return Err(Unopened::Said("it is of another build")),
-            _ => return Err(Unopened::Said("it is no file of the gate's")),
+            _ => return Err(Unopened::Said("it is not a file of the gate's")),
         }
         let sound: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         match &*sound {
