@@ -248,7 +248,7 @@ fn only_the_very_path_of_an_operation_names_it() {
 fn only_bodies_that_are_read_generate_or_report_usage_on_request() {
     for operation in Operation::ALL {
         // What asks for an answer of Realtime is an event, and read as one; calls of a batch are read line by line.
-        let reads = operation.reads_body() || matches!(operation, Realtime | BatchUsage);
+        let reads = operation.reads_body() || matches!(operation, Realtime | Operation::BatchUsage);
         assert!(reads || !operation.generates(), "{operation:?}");
         assert!(reads || !operation.is_metered(), "{operation:?}");
         assert!(reads || !operation.answers_json(), "{operation:?}");
