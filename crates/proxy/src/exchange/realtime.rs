@@ -336,6 +336,7 @@ impl<D: Downstream> Session<'_, D> {
             context: self.said.context,
             cap: cap.or(self.said.cap),
             is_over: false,
+            is_made: false,
         }
     }
 

@@ -24,7 +24,8 @@ fn the_openai_sdk_speaks_realtime_and_each_answer_is_admitted_and_billed() {
          routes:\n  - {{ workload: [open, page], match: {{ model: [gpt-realtime, scribe] }}, backend: rt }}\n  \
          - {{ workload: open, match: {{ model: elsewhere }}, backend: other }}\n  \
          - {{ workload: tight, match: {{ model: gpt-realtime }}, backend: rt, limits: [ {{ requests: 2, per: 1h }} ] }}\n  \
-         - {{ workload: spent, match: {{ model: [gpt-realtime, scribe] }}, backend: rt }}\n\
+         - {{ workload: spent, match: {{ model: [gpt-realtime, scribe] }}, backend: rt }}\n  \
+         - {{ workload: strict, match: {{ model: [gpt-realtime, scribe] }}, backend: rt, billing: strict }}\n\
          budgets: {{ little: {{ workload: spent, tokens: 20, per: month }} }}\n\
          ledger: {{ path: {} }}\n",
         ledger.display()
@@ -45,6 +46,7 @@ fn the_openai_sdk_speaks_realtime_and_each_answer_is_admitted_and_billed() {
         "ended_by_limit",
         "owed",
         "left",
+        "strict",
         "broken",
         "from_a_page",
         "not_let_in",
@@ -61,7 +63,7 @@ fn the_openai_sdk_speaks_realtime_and_each_answer_is_admitted_and_billed() {
     }
     eventually("every session has its record", || {
         let of = |r: &&Value| r["operation"] == "realtime_socket" && r["status"] == 101;
-        gate.records(1).iter().filter(of).count() == 6
+        gate.records(1).iter().filter(of).count() == 16
     });
     let records = gate.records(1);
     let completed = |r: &&Value| r["operation"] == "realtime" && r["outcome"] == "completed";
@@ -115,6 +117,7 @@ fn the_rows_cost_what_the_prices_say(rows: &[Value]) {
     // The third ran past the limit, and is owed all the same.
     assert_eq!(of_workload("tight").len(), 3, "{rows:?}");
     assert_eq!(of_workload("spent").len(), 2, "{rows:?}");
+    assert_eq!(of_workload("strict").len(), 10, "{rows:?}");
     let left = |row: &&&Value| row["model_asked"] == "scribe" && row["outcome"] == "aborted";
     let open = of_workload("open");
     let left: Vec<&&Value> = open.iter().filter(left).collect();
@@ -135,7 +138,7 @@ fn the_rows_cost_what_the_prices_say(rows: &[Value]) {
     };
     assert_eq!(
         (of("gpt-realtime").len(), of("scribe").len()),
-        (4, 3),
+        (4, 13),
         "{rows:?}"
     );
     for row in of("gpt-realtime") {

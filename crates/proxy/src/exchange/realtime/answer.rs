@@ -71,6 +71,8 @@ pub(super) struct Wanted {
     pub(super) cap: Option<Cap>,
     /// It is over already: what it is charged is known, and it waits for no limit of tokens.
     pub(super) is_over: bool,
+    /// Its server makes it by itself: it runs, whether it is let in or not.
+    pub(super) is_made: bool,
 }
 
 impl Wanted {
@@ -93,6 +95,8 @@ pub(super) struct Answer {
     pub(super) seen: SeenOfAnswer,
     /// Its server knows of it.
     pub(super) runs: bool,
+    /// Its server makes it by itself: where it goes before it is let in, it is owed, and this one never was.
+    is_made: bool,
     /// It is no part of the conversation: what it read and made is not what the next one reads.
     pub(super) is_apart: bool,
     began: Mono,
@@ -147,6 +151,7 @@ pub(super) async fn admit(of: &Opening<'_>, wanted: Wanted) -> Result<Answer, Re
         held,
         seen: SeenOfAnswer::default(),
         runs: false,
+        is_made: wanted.is_made,
         is_apart: false,
         began: now,
         first: None,
@@ -200,6 +205,7 @@ pub(super) fn owed(
         held,
         seen: SeenOfAnswer::default(),
         runs: true,
+        is_made: true,
         is_apart: false,
         began: now,
         first: None,
@@ -443,6 +449,18 @@ impl Answer {
         self.settle(outcome, code, tokens);
     }
 
+    /// It never was: what it holds is given back, and it has no row and no record.
+    fn take_back(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.worker.ledger(|ledger| ledger.withdraw(entry));
+        }
+        if let Some(admitted) = self.admitted.take() {
+            let now = self.worker.now();
+            let refusal = Refusal::Bug("an answer that is owed");
+            let _ended = self.view.env(now, |env| admitted.release(refusal, env));
+        }
+    }
+
     fn settle(&mut self, outcome: Outcome, code: &'static str, tokens: Tokens) {
         let Some(admitted) = self.admitted.take() else {
             return;
@@ -473,6 +491,9 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
+        if self.is_made && !self.runs {
+            return self.take_back();
+        }
         let tokens = match self.runs {
             true => self.seen.unreported(self.held),
             false => Tokens::default(),

@@ -77,6 +77,7 @@ impl<'s, D> Session<'s, D> {
             context,
             cap: None,
             is_over: true,
+            is_made: true,
         };
         if let Some(mut answer) = self.owed(&wanted) {
             answer.take(bytes, false);

@@ -344,7 +344,14 @@ impl<'s, D: Downstream> Session<'s, D> {
     fn begun(&mut self, id: Box<str>) {
         match self.asked.pop_front() {
             Some(AskedFor { answer, .. }) => self.answers.push((id, answer)),
-            None => self.make(id, self.wanted(None), None),
+            None => self.make(id, self.made_by_itself(), None),
+        }
+    }
+
+    fn made_by_itself(&self) -> Wanted {
+        Wanted {
+            is_made: true,
+            ..self.wanted(None)
         }
     }
 
@@ -395,7 +402,7 @@ impl<'s, D: Downstream> Session<'s, D> {
                             answer.end(&usage, is_good);
                         }
                     }
-                    None => self.make(id.into(), self.wanted(None), over),
+                    None => self.make(id.into(), self.made_by_itself(), over),
                 }
             }
         }
@@ -428,6 +435,7 @@ impl<'s, D: Downstream> Session<'s, D> {
             context,
             cap: None,
             is_over: true,
+            is_made: true,
         };
         self.make("".into(), wanted, Some(over));
         if let Some(made) = self.made.last_mut() {

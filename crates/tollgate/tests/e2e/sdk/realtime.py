@@ -281,6 +281,18 @@ async def left_session():
     shown.append("left")
 
 
+async def strict_session():
+    """A client leaves with what was written down, before the row of that is on disk."""
+    for _ in range(10):
+        async with client_of("strict").connect(model=MODEL) as connection:
+            await until(connection, "session.created")
+            await connection.session.update(session=mute())
+            await until(connection, "session.updated")
+            await speak(connection)
+            await until(connection, "conversation.item.input_audio_transcription.completed")
+    shown.append("strict")
+
+
 async def broken_session():
     async with client_of("open").connect(model=MODEL) as connection:
         await until(connection, "session.created")
@@ -343,6 +355,7 @@ async def main():
         await tight_session()
         await spent_session()
         await left_session()
+        await strict_session()
         await broken_session()
         await from_a_page()
         await ephemeral()
