@@ -151,6 +151,10 @@ impl Open {
 }
 
 impl BatchStore for Batches {
+    fn has_room(&self, workload: Arc<str>) -> Later<Result<bool, Away>> {
+        self.run(move |open| open.table.has_room(&workload))
+    }
+
     fn keep(&self, thing: Thing) -> Later<Result<(), NotKept>> {
         let kept = self.run(move |open| {
             let kept = open.table.keep(&thing)?;

@@ -128,8 +128,6 @@ pub enum NotKept {
     Away,
     /// It is another's.
     Taken,
-    /// Its owner has as many as may be.
-    Full,
 }
 
 /// How many batches there are that were not charged yet.
@@ -145,7 +143,9 @@ pub struct Unsettled {
 ///
 /// What it says that it keeps survives a crash. Where it cannot answer it says so, and nobody is given anything.
 pub trait BatchStore: Debug + Send + Sync {
-    /// Keeps a new one.
+    /// Whether a workload may have another one made.
+    fn has_room(&self, workload: Arc<str>) -> Later<Result<bool, Away>>;
+    /// Keeps a new one, however many there are: it was made.
     fn keep(&self, thing: Thing) -> Later<Result<(), NotKept>>;
     /// The one of this id, if it is this owner's.
     fn find(&self, of: Owner, at: At) -> Later<Result<Option<Thing>, Away>>;
@@ -157,7 +157,8 @@ pub trait BatchStore: Debug + Send + Sync {
         kind: Kind,
         page: Page,
     ) -> Later<Result<Option<Listed>, Away>>;
-    /// What its provider says of it now.
+    /// What its provider says of it now. A batch that was over does not run again, and one that had a result has it: an older answer is
+    /// not kept.
     fn told(&self, at: At, object: Bytes) -> Later<Result<(), Away>>;
     /// The batch of this owner's whose result is this file, where that batch was not charged yet.
     fn holds(&self, of: Owner, file: At) -> Later<Result<Option<At>, Away>>;

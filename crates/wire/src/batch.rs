@@ -12,7 +12,7 @@ mod result;
 pub use lines::{Calls, LINE_BYTES_MAX, LINES_MAX, LineFault, OneCall, Requests, file_named};
 pub use object::{OBJECT_BYTES_MAX, Object};
 pub use path::{Asked, Named, asked};
-pub use result::{ResultLines, Served, served};
+pub use result::{ResultLines, Served, is_line, served};
 
 /// Whose files and batches they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

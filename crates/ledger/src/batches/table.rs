@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use policy::batches::{At, Kind, Listed, Maker, NotKept, Owner, Page, Thing, Unsettled};
@@ -45,6 +46,9 @@ const TABLES: &str = "CREATE TABLE things (
 ) STRICT;
 CREATE INDEX of_owner ON things (workload, backend, kind, seq);
 CREATE INDEX of_unsettled ON things (seq) WHERE unsettled = 1;";
+
+/// The batch of a workload that goes first for another one.
+const OLDEST_CHARGED: &str = "SELECT seq FROM things WHERE workload = ?1 AND kind = 'batch' AND unsettled = 0 AND created_unix_ms < ?2 ORDER BY seq LIMIT 1";
 
 const COLUMNS: &str = "backend,api,kind,id,workload,issuer,created_unix_ms,key_id,user_id,tags,calls,object,unsettled";
 
@@ -99,6 +103,20 @@ impl Table {
         }
     }
 
+    /// Whether a workload has fewer than it may, or an old one can go.
+    pub(super) fn has_room(&self, workload: &str) -> rusqlite::Result<bool> {
+        if count(&self.0, workload)? < KEPT_MAX {
+            return Ok(true);
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        });
+        let old = number(now.saturating_sub(OLD_MS));
+        let mut asking = self.0.prepare_cached(OLDEST_CHARGED)?;
+        asking.exists(params![workload, old])
+    }
+
     pub(super) fn keep(&mut self, thing: &Thing) -> rusqlite::Result<Result<(), NotKept>> {
         let tx = self.0.transaction()?;
         let (backend, kind, id) = (&*thing.backend, thing.kind.as_str(), &*thing.id);
@@ -112,20 +130,12 @@ impl Table {
             Some(false) => return Ok(Err(NotKept::Taken)),
             None => {}
         }
-        let count: i64 = tx.query_row(
-            "SELECT count(*) FROM things WHERE workload = ?1",
-            [workload],
-            |row| row.get(0),
-        )?;
-        if count >= KEPT_MAX {
+        if count(&tx, workload)? >= KEPT_MAX {
             let old = number(thing.created_unix_ms.saturating_sub(OLD_MS));
-            let removed = tx.execute(
-                "DELETE FROM things WHERE seq = (SELECT seq FROM things WHERE workload = ?1 AND kind = 'batch' AND unsettled = 0 AND created_unix_ms < ?2 ORDER BY seq LIMIT 1)",
+            tx.execute(
+                &format!("DELETE FROM things WHERE seq = ({OLDEST_CHARGED})"),
                 params![workload, old],
             )?;
-            if removed == 0 {
-                return Ok(Err(NotKept::Full));
-            }
         }
         let maker = &thing.maker;
         let tags: BTreeMap<&str, &str> = maker.tags.iter().map(|(n, v)| (&**n, &**v)).collect();
@@ -235,6 +245,22 @@ impl Table {
     }
 
     pub(super) fn told(&self, at: &At, object: &[u8]) -> rusqlite::Result<()> {
+        let sql = "SELECT api, object FROM things WHERE backend = ?1 AND kind = ?2 AND id = ?3";
+        let before = self
+            .0
+            .prepare_cached(sql)?
+            .query_row(params![&*at.backend, at.kind.as_str(), &*at.id], |row| {
+                Ok((api_of(&row.get::<_, String>(0)?), row.get::<_, Vec<u8>>(1)?))
+            })
+            .optional()?;
+        if let Some((api, before)) = before
+            && let (Some(before), Some(now)) =
+                (Object::read(api, &before), Object::read(api, object))
+            && (before.is_over && !now.is_over
+                || before.output_file.is_some() && now.output_file.is_none())
+        {
+            return Ok(());
+        }
         let sql = "UPDATE things SET object = ?4 WHERE backend = ?1 AND kind = ?2 AND id = ?3 AND object <> ?4";
         self.change(
             sql,
@@ -319,6 +345,20 @@ impl Table {
     }
 }
 
+/// How many a workload has.
+fn count(db: &Connection, workload: &str) -> rusqlite::Result<i64> {
+    let sql = "SELECT count(*) FROM things WHERE workload = ?1";
+    db.prepare_cached(sql)?
+        .query_row([workload], |row| row.get(0))
+}
+
+fn api_of(word: &str) -> Api {
+    match word {
+        "anthropic" => Api::Anthropic,
+        _ => Api::OpenAi,
+    }
+}
+
 enum Unopened {
     Sql(rusqlite::Error),
     Said(&'static str),
@@ -349,10 +389,7 @@ fn thing(row: &Row<'_>) -> rusqlite::Result<Thing> {
     });
     Ok(Thing {
         backend: text(0)?.into(),
-        api: match &*text(1)? {
-            "anthropic" => Api::Anthropic,
-            _ => Api::OpenAi,
-        },
+        api: api_of(&text(1)?),
         kind: match &*text(2)? {
             "batch" => Kind::Batch,
             _ => Kind::File,

@@ -134,3 +134,42 @@ async fn a_damaged_file_is_not_opened_and_a_ledger_that_is_not_there_is_away() {
     std::fs::write(bad, [b'x'; 8192]).expect("written");
     Batches::open(&dir.path().join("bad.db")).expect_err("no database");
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_older_answer_of_its_provider_does_not_take_a_batch_back() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = Batches::open(&dir.path().join("usage.db")).expect("opens");
+    let of = owner("a", None);
+    assert_eq!(store.keep(thing(Kind::Batch, "b1", &of)).await, Ok(()));
+    let over = Bytes::from_static(br#"{"id":"b1","status":"completed","output_file_id":"f9"}"#);
+    let before = Bytes::from_static(br#"{"id":"b1","status":"in_progress"}"#);
+    for told in [&before, &over, &before] {
+        let told = store.told(at(Kind::Batch, "b1"), told.clone()).await;
+        assert_eq!(told, Ok(()));
+    }
+    let found = store.find(of.clone(), at(Kind::Batch, "b1")).await;
+    assert_eq!(found.expect("a disk").expect("a batch").object, over);
+    let holds = store.holds(of, at(Kind::File, "f9")).await;
+    assert_eq!(holds, Ok(Some(at(Kind::Batch, "b1"))));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn who_has_as_many_as_may_be_is_told_before_more_is_made_and_what_was_made_is_kept() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = dir.path().join("usage.db");
+    let of = owner("a", None);
+    let store = Batches::open(&ledger).expect("opens");
+    assert_eq!(store.has_room("a".into()).await, Ok(true));
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
+        INSERT INTO things (backend,api,kind,id,workload,created_unix_ms,tags,calls,object,unsettled) \
+        SELECT 'openai','openai','file','x' || i,'a',1,'{}','',x'7b7d',0 FROM n";
+    let db = rusqlite::Connection::open(crate::schema::beside(&ledger, super::SUFFIX));
+    db.expect("a file").execute(fill, []).expect("rows");
+    assert_eq!(store.has_room("a".into()).await, Ok(false));
+    assert_eq!(store.has_room("b".into()).await, Ok(true));
+    assert_eq!(store.keep(thing(Kind::Batch, "b1", &of)).await, Ok(()));
+    assert_eq!(store.unsettled_of("a".into()).await, Ok(1));
+    // A batch that was counted a month ago would go for another one.
+    assert_eq!(store.settled(at(Kind::Batch, "b1")).await, Ok(()));
+    assert_eq!(store.has_room("a".into()).await, Ok(true));
+}

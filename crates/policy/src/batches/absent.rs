@@ -18,6 +18,10 @@ fn away<T: Send + 'static>() -> Later<Result<T, Away>> {
 }
 
 impl BatchStore for Nobody {
+    fn has_room(&self, _: Arc<str>) -> Later<Result<bool, Away>> {
+        away()
+    }
+
     fn keep(&self, _: Thing) -> Later<Result<(), NotKept>> {
         Box::pin(async { Err(NotKept::Away) })
     }

@@ -29,7 +29,9 @@ pub struct Used {
     pub cost: Option<Pico>,
     /// Calls of which something is told.
     pub calls: u64,
-    /// Calls that were answered without a word of what they used.
+    /// Calls of which a cost was asked.
+    priced: u64,
+    /// Calls that were answered without a word of what they used: each costs what its price says of a call.
     pub untold: u64,
 }
 
@@ -37,6 +39,11 @@ impl Used {
     /// One more call of this price, where it has one.
     pub fn add(&mut self, told: &Reading, price: Option<PriceId>, s: &Snapshot) {
         let Reading::Valid(usage) = told else {
+            let each = price.and_then(|id| s.prices.get(id));
+            let each = each.map_or(Pico(0), |price| price.request);
+            if each.0 > 0 {
+                self.costs(Some(each));
+            }
             self.untold += 1;
             return;
         };
@@ -44,11 +51,7 @@ impl Used {
         let cost = price
             .and_then(|id| s.prices.charge(id, &tokens))
             .and_then(|charge| charge.cost);
-        self.cost = match (self.calls, self.cost, cost) {
-            (0, _, cost) => cost,
-            (_, Some(Pico(sum)), Some(Pico(more))) => sum.checked_add(more).map(Pico),
-            _ => None,
-        };
+        self.costs(cost);
         self.calls += 1;
         let all = &mut self.tokens;
         for (all, one) in [
@@ -73,6 +76,18 @@ impl Used {
             }
         }
         all.doubtful |= tokens.doubtful;
+    }
+}
+
+impl Used {
+    /// What one more call cost, where it has a cost.
+    fn costs(&mut self, cost: Option<Pico>) {
+        self.cost = match (self.priced, self.cost, cost) {
+            (0, _, cost) => cost,
+            (_, Some(Pico(sum)), Some(Pico(more))) => sum.checked_add(more).map(Pico),
+            _ => None,
+        };
+        self.priced += 1;
     }
 }
 

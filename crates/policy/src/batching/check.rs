@@ -61,7 +61,11 @@ impl Checker<'_> {
             let mut one = read.map_err(|fault| refused(fault.to_string()))?;
             let kind = self.one(&mut one, bytes);
             let kind = kind.map_err(|refusal| refused(refusal.to_string()))?;
+            let operation = kind.0;
             kinds.insert(kind);
+            // They are asked about again where a batch is made of this later.
+            let besides = one.call.besides.iter().map(|other| &other.model);
+            kinds.extend(besides.map(|model| (operation, Box::from(&**model))));
             if kinds.len() > KINDS_MAX {
                 return Err(refused("a batch asks for at most 64 models".to_owned()));
             }

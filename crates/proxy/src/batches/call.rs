@@ -67,6 +67,15 @@ pub(super) struct Facts {
     pub(super) upstream: Option<std::time::Duration>,
 }
 
+/// So many bytes that are kept, until it goes.
+pub(super) struct Kept(Rc<Worker>, usize);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.drop_body(self.1);
+    }
+}
+
 /// How far it has come.
 enum Stage {
     Begun(Begun),
@@ -416,6 +425,11 @@ impl Call {
             self.kept += bytes;
         }
         has_room
+    }
+
+    /// What it keeps, for as long as what was begun of it goes on.
+    pub(super) fn hand_over(&mut self) -> Kept {
+        Kept(Rc::clone(&self.worker), std::mem::take(&mut self.kept))
     }
 
     /// Who may read its answer.

@@ -40,6 +40,12 @@ pub(super) async fn serve<D: Downstream>(
         Asked::Upload => uploaded(call, of, &body, client).await?,
         _ => begun(call, of, &body, client).await?,
     };
+    let store = call.store()?;
+    match store.has_room(of.owner.workload.clone()).await {
+        Ok(true) => {}
+        Ok(false) => return Err(call.refuse(Refusal::TooManyKept)),
+        Err(Away) => return Err(call.refuse(Refusal::BatchesUnavailable)),
+    }
     admitted_for(call, of, &calls, who, client).await?;
     let (status, told) = made(call, of, (kind, body), calls, client).await?;
     answer::told(call, status, &told, client).await
@@ -170,8 +176,11 @@ async fn made<D: Downstream>(
     };
     let id = call.id.clone();
     let (with, in_view) = (Rc::clone(&worker), Rc::clone(&view));
+    let held = call.hand_over();
     // Of its own: a client that leaves does not leave behind what is nobody's.
     let making = tokio::task::spawn_local(async move {
+        // Also where its client has left meanwhile.
+        let _held = held;
         let began = send::asked(&with, &in_view, &id, backend, &request).await;
         let began = began.map_err(Unmade::Failed)?;
         let read = send::read(&with, &in_view, &id, began).await;
@@ -202,7 +211,6 @@ async fn made<D: Downstream>(
                 "a file or a batch was made at a provider, and is not kept as its caller's: nobody can reach it here"
             );
             Err(call.fail(match why {
-                NotKept::Full => Refusal::TooManyKept,
                 NotKept::Taken => Refusal::UpstreamFormat,
                 NotKept::Away => Refusal::BatchesUnavailable,
             }))

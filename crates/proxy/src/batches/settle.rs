@@ -14,9 +14,10 @@ use policy::batches::{At, Away, BatchStore, Thing};
 use policy::batching::{Late, Used, allowed, caller, charge_late, price_of};
 use policy::clock::Mono;
 use policy::id::{BackendId, PriceId};
+use policy::price::Pico;
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Entry;
-use wire::batch::{Api, Object, ResultLines, served};
+use wire::batch::{Api, Object, ResultLines, is_line, served};
 use wire::dialect::model_name;
 use wire::usage::Reading;
 
@@ -34,8 +35,6 @@ const DISK_WITHIN: Duration = Duration::from_secs(60);
 const DISK_EVERY: Duration = Duration::from_millis(100);
 /// Looks, before other batches go on.
 const DISK_LOOKS: usize = 20;
-/// Most models that a result is taken apart by.
-const MODELS_MAX: usize = 64;
 /// What the gate's own questions are called.
 const ID: &str = "batches";
 
@@ -295,6 +294,7 @@ impl Claim {
             of: thing,
             prices: HashMap::new(),
             used: BTreeMap::new(),
+            unread: 0,
         };
         let path = match (thing.api, &object.output_file) {
             (Api::OpenAi, Some(file)) => Some(format!("/files/{file}/content")),
@@ -312,7 +312,12 @@ impl Claim {
             return Ok(sums.used);
         }
         let Some(path) = path else {
-            return Ok(sums.used);
+            return match object.lacks_result() {
+                true => {
+                    Err("its provider says that calls were answered, and names no result".into())
+                }
+                false => Ok(sums.used),
+            };
         };
         let request = send::ToProvider::own(thing.api, path);
         let mut began = send::asked(&self.worker, view, ID, backend, &request).await?;
@@ -341,14 +346,11 @@ impl Claim {
             tokio::task::yield_now().await;
         }
         lines.finish(|line| sums.line(line));
-        if lines.skipped > 0 {
-            tracing::warn!(
-                batch = &*thing.id,
-                lines = lines.skipped,
-                "lines of a batch's result are too long to be read: what they used is not counted"
-            );
+        match (lines.skipped, sums.unread) {
+            (0, 0) => Ok(sums.used),
+            (0, lines) => Err(format!("{lines} lines of its result cannot be read").into()),
+            (lines, _) => Err(format!("{lines} lines of its result are longer than 16 MiB").into()),
         }
-        Ok(sums.used)
     }
 }
 
@@ -359,6 +361,8 @@ struct Sums<'a> {
     of: &'a Thing,
     prices: HashMap<Arc<str>, Option<PriceId>>,
     used: BTreeMap<Arc<str>, Used>,
+    /// Lines that are none.
+    unread: u64,
 }
 
 impl Sums<'_> {
@@ -366,6 +370,8 @@ impl Sums<'_> {
         if let Some(served) = served(self.of.api, line) {
             let model = self.model(served.model);
             self.add(&model, &served.usage);
+        } else if !is_line(line) {
+            self.unread += 1;
         }
     }
 
@@ -393,23 +399,47 @@ impl Sums<'_> {
     }
 
     /// The model that was asked for, by the name of the one that answered, which may say its date besides.
-    fn model(&self, told: Option<&str>) -> Arc<str> {
+    fn model(&mut self, told: Option<&str>) -> Arc<str> {
         if let Some(only) = only_model(self.of) {
             return only;
         }
         let told = told.and_then(|told| model_name(told.as_bytes()));
-        let told = told.unwrap_or("unknown");
-        let asked = self.of.calls.iter().map(|(_, model)| &**model);
-        let fits = asked.filter(|asked| {
-            let rest = told.strip_prefix(*asked);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', ':']))
-        });
-        match fits.max_by_key(|asked| asked.len()) {
-            Some(asked) => asked.into(),
-            None if self.used.len() < MODELS_MAX => told.into(),
-            None => "unknown".into(),
+        let told = told.unwrap_or_default();
+        let asked = || self.of.calls.iter().map(|(_, model)| &**model);
+        let fits = asked().filter(|asked| fits(told, asked));
+        if let Some(asked) = fits.max_by_key(|asked| asked.len()) {
+            return asked.into();
         }
+        // One of those it is: the dearest, so that no name makes a call cheaper.
+        let asked: Vec<Arc<str>> = asked().map(Arc::from).collect();
+        let dearest = asked.into_iter().max_by_key(|model| self.dear(model));
+        dearest.unwrap_or_else(|| "unknown".into())
     }
+
+    /// How dear a model is: what a call of some length costs.
+    fn dear(&mut self, model: &Arc<str>) -> Option<Pico> {
+        let price = self.price(model);
+        let prices = &self.view.snapshot().prices;
+        let price = price.and_then(|id| prices.get(id))?;
+        price.at_most(SOME_TOKENS, SOME_TOKENS)
+    }
+}
+
+/// Tokens by which prices are held against one another.
+const SOME_TOKENS: u64 = 1_000;
+
+/// Whether a model that answered is the one that was asked for: by its name, by that with a date or a part behind it, or by a name that
+/// stands for the latest of its kind (`-latest`, Anthropic's `-0`).
+fn fits(told: &str, asked: &str) -> bool {
+    let is_named = |asked: &str| {
+        let rest = told.strip_prefix(asked);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', ':']))
+    };
+    let latest = asked.strip_suffix("-latest");
+    is_named(asked)
+        || latest
+            .or_else(|| asked.strip_suffix("-0"))
+            .is_some_and(is_named)
 }
 
 /// The only model that a batch asks for, where it is one.
@@ -456,5 +486,31 @@ impl From<Failed> for NotCharged {
     fn from(failed: Failed) -> Self {
         let reason = failed.reason().map(String::from);
         Self::For(reason.unwrap_or_else(|| failed.refusal().to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Whose an answer is.
+
+    use super::fits;
+
+    #[test]
+    fn an_answer_is_of_the_model_whose_date_or_alias_it_names() {
+        for (told, asked) in [
+            ("gpt-5", "gpt-5"),
+            ("gpt-5-2025-08-07", "gpt-5"),
+            ("claude-3-7-sonnet-20250219", "claude-3-7-sonnet-latest"),
+            ("claude-opus-4-20250514", "claude-opus-4-0"),
+        ] {
+            assert!(fits(told, asked), "{told} {asked}");
+        }
+        for (told, asked) in [
+            ("gpt-50", "gpt-5"),
+            ("claude-3-5-haiku-20241022", "claude-opus-4-0"),
+            ("", "gpt-5"),
+        ] {
+            assert!(!fits(told, asked), "{told} {asked}");
+        }
     }
 }

@@ -202,11 +202,16 @@ fn text(found: &Found, nth: usize) -> Option<String> {
     Some(found.text(member)?.into_owned())
 }
 
+/// A name is not much longer than providers take (Anthropic's 64 letters): it comes again in the line of a result, which has a bound.
+const CUSTOM_ID_BYTES: usize = 1 << 10;
+
 /// Whether it has a name to know its result by.
 fn named(found: &Found, nth: usize) -> Result<(), LineFault> {
     match found.member(nth) {
-        Some(member) if member.kind == Kind::String => Ok(()),
-        _ => Err(LineFault::Member("custom_id", "a text")),
+        Some(member) if member.kind == Kind::String && member.value.len() <= CUSTOM_ID_BYTES => {
+            Ok(())
+        }
+        _ => Err(LineFault::Member("custom_id", "a text of at most 1 KiB")),
     }
 }
 

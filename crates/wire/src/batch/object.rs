@@ -21,6 +21,9 @@ static ASKED: Interests = Interests::new(&[
     Interest::new("error_file_id", Want::Scalar, Repeat::Refuse),
     Interest::new("results_url", Want::Place, Repeat::Refuse),
     Interest::new("usage", Want::Raw(USAGE_LIMIT_BYTES), Repeat::Refuse),
+    Interest::new("request_counts", Want::Place, Repeat::Refuse),
+    Interest::new("request_counts.completed", Want::Scalar, Repeat::Refuse),
+    Interest::new("request_counts.succeeded", Want::Scalar, Repeat::Refuse),
 ]);
 
 /// A file or a batch, as far as it matters here.
@@ -30,6 +33,10 @@ pub struct Object {
     pub id: Box<str>,
     /// It is a batch that runs no more.
     pub is_over: bool,
+    /// It came to its end, and was not broken off.
+    is_whole: bool,
+    /// How many of its calls were answered, where it says that.
+    answered: Option<u64>,
     /// The file of calls that it is of.
     pub input_file: Option<Box<str>>,
     /// The file of what those came to.
@@ -70,12 +77,29 @@ impl Object {
         Some(Self {
             id: text(0)?,
             is_over,
+            is_whole: matches!(status.as_deref(), Some("completed" | "ended")),
+            answered: count(
+                found,
+                match api {
+                    Api::OpenAi => 9,
+                    Api::Anthropic => 10,
+                },
+            ),
             input_file: text(3),
             output_file: text(4),
             error_file: text(5),
             usage: usage(found),
             results_url: url(found),
         })
+    }
+
+    /// Whether calls of it were answered, or may have been, though it names no result.
+    #[must_use]
+    pub fn lacks_result(&self) -> bool {
+        match self.answered {
+            Some(answered) => answered > 0,
+            None => self.is_whole && self.error_file.is_none(),
+        }
     }
 
     /// Whether it says where its results are.
@@ -101,6 +125,11 @@ fn usage(found: &Found) -> Reading {
         Some(member) if !member.cut => usage::read(found.raw(member)),
         _ => Reading::Absent,
     }
+}
+
+fn count(found: &Found, nth: usize) -> Option<u64> {
+    let member = found.member(nth).filter(|m| m.kind == Kind::Number)?;
+    std::str::from_utf8(found.raw(member)).ok()?.parse().ok()
 }
 
 fn url(found: &Found) -> Option<Range<usize>> {

@@ -6,7 +6,7 @@
 use memchr::memchr;
 
 use super::{Api, member, plain_text};
-use crate::json::Kind;
+use crate::json::{Interests, Kind, Scanner};
 use crate::usage::{self, Reading};
 
 /// Longest line that is read: an answer may hold pictures.
@@ -51,6 +51,16 @@ pub fn served(api: Api, line: &[u8]) -> Option<Served<'_>> {
         usage,
     })
 }
+
+/// Whether a line is one of a result, whatever it tells: one that was cut off is none.
+#[must_use]
+pub fn is_line(line: &[u8]) -> bool {
+    let mut scanner = Scanner::new(&NOTHING);
+    let is_read = scanner.push(line).is_ok();
+    is_read && scanner.finish().is_ok_and(|found| found.open.is_some())
+}
+
+static NOTHING: Interests = Interests::new(&[]);
 
 /// Cuts what comes into lines.
 #[derive(Debug, Default)]

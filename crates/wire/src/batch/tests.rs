@@ -1,7 +1,7 @@
 //! Batches as clients and providers write them, and as nobody should.
 
 use super::{
-    Api, Asked, Calls, LineFault, Object, Requests, ResultLines, asked, file_named, served,
+    Api, Asked, Calls, LineFault, Object, Requests, ResultLines, asked, file_named, is_line, served,
 };
 use crate::call::CallFaultKind;
 use crate::dialect::Operation;
@@ -276,4 +276,47 @@ fn results_are_read_however_they_are_cut() {
     let mut last = 0;
     lines.push(b"\n{}\n", |line| last = line.len());
     assert_eq!((last, lines.skipped), (2, 1));
+}
+
+#[test]
+fn a_batch_that_names_no_result_says_whether_that_is_all() {
+    let lacks = |api, text: &str| {
+        Object::read(api, text.as_bytes())
+            .expect("a batch")
+            .lacks_result()
+    };
+    let anthropic = |counts: &str| {
+        format!(
+            r#"{{"id":"b","processing_status":"ended","results_url":null,"request_counts":{counts}}}"#
+        )
+    };
+    assert!(lacks(
+        Api::Anthropic,
+        &anthropic(r#"{"succeeded":1,"errored":0}"#)
+    ));
+    assert!(!lacks(
+        Api::Anthropic,
+        &anthropic(r#"{"succeeded":0,"errored":2}"#)
+    ));
+    let openai = |status: &str, rest: &str| format!(r#"{{"id":"b","status":"{status}"{rest}}}"#);
+    let completed = |rest: &str| lacks(Api::OpenAi, &openai("completed", rest));
+    assert!(completed(r#","request_counts":{"completed":1}"#));
+    assert!(!completed(r#","request_counts":{"completed":0}"#));
+    assert!(completed(""));
+    assert!(!completed(r#","error_file_id":"file-e""#));
+    assert!(!lacks(Api::OpenAi, &openai("failed", "")));
+    assert!(lacks(
+        Api::OpenAi,
+        &openai("cancelled", r#","request_counts":{"completed":3}"#)
+    ));
+}
+
+#[test]
+fn a_line_that_was_cut_off_is_none() {
+    let line = br#"{"custom_id":"a","response":{"status_code":200,"body":{"model":"m"}}}"#;
+    assert!(is_line(line));
+    for end in 0..line.len() {
+        assert!(!is_line(&line[..end]), "{end}");
+    }
+    assert!(!is_line(b"[1]") && !is_line(b"{}{}"));
 }
