@@ -42,6 +42,7 @@ mod timers;
 pub mod tls;
 mod tool_memory;
 mod tools;
+mod turns;
 mod upstream;
 mod wheel;
 mod why;

@@ -23,6 +23,7 @@ use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::runtime_config::{Ports, RuntimeConfig, WorkerMetrics};
 use crate::timers::Timers;
+use crate::turns::Turns;
 use crate::upstream::pool::{Opened, Pool};
 use crate::why;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -52,6 +53,8 @@ pub(crate) struct Worker {
     pub(crate) mirrors: Cell<usize>,
     /// It looks for batches that are to be charged.
     pub(crate) charges_batches: Cell<bool>,
+    /// Whose turn it is to begin an exchange of HTTP/2.
+    pub(crate) h2_turns: Turns,
     draining: Cell<bool>,
     /// The drain is over: what still runs is cut.
     stopped: Cell<bool>,
@@ -101,6 +104,7 @@ impl Worker {
             beside: Places::default(),
             mirrors: Cell::new(0),
             charges_batches: Cell::new(false),
+            h2_turns: Turns::default(),
             draining: Cell::new(false),
             stopped: Cell::new(false),
             drained: Notify::new(),

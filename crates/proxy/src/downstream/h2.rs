@@ -2,7 +2,8 @@
 //!
 //! Invariant: what one read of the upstream brought waits for the client's window before the next
 //! read; a reset stream is seen at once; a response that breaks off is reset, never ended.
-//! Not here: HTTP/1.1 (`h1`), the exchange (`exchange`), frames and stalls of the connection (`watched`).
+//! Not here: HTTP/1.1 (`h1`), the exchange (`exchange`), frames and stalls of the connection (`watched`), how many exchanges are
+//! made at one time (`turns`).
 
 mod watched;
 
@@ -61,15 +62,17 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream, input: Vec<u8>) {
     let exchanges = Rc::new(Exchanges::default());
     let counted = Rc::clone(&exchanges);
     let service = service_fn(move |request| {
-        let (answer, answered) = oneshot::channel();
         let counted = Counted::begin(&counted);
-        let at = (port, tls_name.clone());
-        let exchange = begin(Rc::clone(&serving), (peer.clone(), at), request, answer);
-        tokio::task::spawn_local(async move {
-            let _counted = counted;
-            exchange.await;
-        });
+        let worker = Rc::clone(&serving);
+        let at = (peer.clone(), (port, tls_name.clone()));
         async move {
+            let turn = worker.h2_turns.next().await;
+            let (answer, answered) = oneshot::channel();
+            tokio::task::spawn_local(async move {
+                let _counted = counted;
+                // Made here, it is kept once; handed in, it would be kept twice.
+                turn.begun(pin!(begin(worker, at, request, answer))).await;
+            });
             // A task that ended without an answer was cut off: the stream is reset.
             answered
                 .await
