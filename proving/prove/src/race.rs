@@ -19,6 +19,7 @@ pub(crate) mod scenario;
 mod shape;
 pub(crate) mod table;
 mod tools;
+mod translated;
 pub(crate) mod upstream;
 
 use std::io;

@@ -17,7 +17,7 @@ use std::process::Command;
 
 use binary::{built_dir, changed_source, target_dir};
 use install::find_below;
-pub(crate) use manifest::{Body, Client, Counting, Manifest};
+pub(crate) use manifest::{Body, Client, Counting, Dialect, Manifest};
 use manifest::{Find, Install, parse};
 pub(crate) use places::Places;
 pub(crate) use started::{NotStarted, Started, Surroundings};

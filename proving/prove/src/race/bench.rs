@@ -21,6 +21,7 @@ use super::counts::Meter;
 use super::profile;
 use super::scenario::{Scenario, Timing, Traffic};
 use super::tools::{self, Talk};
+use super::translated;
 use super::upstream::Upstream;
 use crate::host::process::{Group, Start};
 use crate::host::quota::{Cgroup, Throttling};
@@ -161,7 +162,8 @@ impl Bench {
     }
 
     pub(crate) fn takes_part_in(&self, scenario: &Scenario) -> bool {
-        self.subject.takes_part_in(&scenario.name)
+        let translates = |dialect| self.subject.manifest.translates.contains(&dialect);
+        self.subject.takes_part_in(&scenario.name) && scenario.dialect.is_none_or(translates)
     }
 
     /// Fetches the subject where it is missing; a failure is kept.
@@ -390,8 +392,17 @@ impl Bench {
             let client = self.credentials.first(client);
             return talk.sent((&client, address), tools, (scenario.users, scenario.hold));
         }
+        if let Some(dialect) = scenario.dialect {
+            let client = self.credentials.first(&self.client);
+            for &address in &addresses {
+                translated::check((&client, dialect), address, upstream.address(), scenario)?;
+            }
+        }
         let asks = check::asks(traffic.scenario, timing);
-        let render = |client: &Client| check::request(Some(client), &asks, &traffic.opening);
+        let render = |client: &Client| match scenario.dialect {
+            None => check::request(Some(client), &asks, &traffic.opening),
+            Some(dialect) => dialect.request(client, &asks, &traffic.opening),
+        };
         let fixed = self.credentials.requests(&self.client, render)?;
         let pool = traffic.pool.clone();
         let requests = Requests::new(fixed, pool.map(|pool| Bodies::new(pool, round)));

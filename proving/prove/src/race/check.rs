@@ -46,11 +46,11 @@ pub(crate) fn check(
     upstream: SocketAddr,
 ) -> Result<Checked, String> {
     let what = "the unary answer";
-    let expected = ask(upstream, &unary(None, &[])?, "the upstream's unary answer")?;
+    let expected = upstreams_answer(upstream)?;
     let got = ask(address, &unary(Some(client), &[])?, what)?;
     let note = match manifest.body {
-        Body::Bytes => same_bytes(what, &got.body, &expected.body).map(|()| None),
-        Body::Json => same_json(what, &got.body, &expected.body, &manifest.differs),
+        Body::Bytes => same_bytes(what, &got.body, &expected).map(|()| None),
+        Body::Json => same_json(what, &got.body, &expected, &manifest.differs),
     }?;
     has_usage(what, &got)?;
     let deaf = passes_headers_on(client, address)?;
@@ -87,22 +87,30 @@ fn check_stream(
 ) -> Result<(), String> {
     let what = "the streamed answer";
     let asks = stream_asks();
-    let body = STREAM.as_bytes();
-    let expected = ask(
-        upstream,
-        &request(None, &asks, body)?,
-        "the upstream's streamed answer",
-    )?;
-    let got = ask(address, &request(Some(client), &asks, body)?, what)?;
+    let expected = upstreams_stream(upstream)?;
+    let asked = request(Some(client), &asks, STREAM.as_bytes())?;
+    let got = ask(address, &asked, what)?;
     match manifest.body {
-        Body::Bytes => same_bytes(what, &got.body, &expected.body)?,
-        Body::Json => same_events(what, &got.body, &expected.body)?,
+        Body::Bytes => same_bytes(what, &got.body, &expected)?,
+        Body::Json => same_events(what, &got.body, &expected)?,
     }
     has_usage(what, &got)?;
     if !got.body.trim_ascii_end().ends_with(b"data: [DONE]") {
         return Err("the streamed answer does not end with [DONE]".into());
     }
     in_pieces(&got)
+}
+
+/// The upstream's own answer to a small request.
+pub(super) fn upstreams_answer(upstream: SocketAddr) -> Result<Vec<u8>, String> {
+    let answer = ask(upstream, &unary(None, &[])?, "the upstream's unary answer")?;
+    Ok(answer.body)
+}
+
+/// The same as a stream.
+pub(super) fn upstreams_stream(upstream: SocketAddr) -> Result<Vec<u8>, String> {
+    let request = request(None, &stream_asks(), STREAM.as_bytes())?;
+    Ok(ask(upstream, &request, "the upstream's streamed answer")?.body)
 }
 
 /// A small unary request.
@@ -169,7 +177,7 @@ pub(crate) fn asks(scenario: &Scenario, timing: &Timing) -> Vec<(String, String)
     asks
 }
 
-fn stream_asks() -> Vec<(String, String)> {
+pub(super) fn stream_asks() -> Vec<(String, String)> {
     vec![
         ("x-fixed-events".to_owned(), EVENTS.to_string()),
         (
@@ -179,7 +187,7 @@ fn stream_asks() -> Vec<(String, String)> {
     ]
 }
 
-fn ask(address: SocketAddr, request: &Request, what: &str) -> Result<Fetched, String> {
+pub(super) fn ask(address: SocketAddr, request: &Request, what: &str) -> Result<Fetched, String> {
     let fetched = fetch(address, request, PATIENCE).map_err(|error| format!("{what}: {error}"))?;
     if fetched.status == 200 {
         Ok(fetched)

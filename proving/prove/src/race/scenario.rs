@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use super::bodies::{Kind, MOST_BYTES, Plan, Pool};
 use super::tools::Tools;
+use crate::subject::Dialect;
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,9 @@ pub(crate) struct Scenario {
     /// What is spoken to the subject.
     #[serde(default)]
     pub(crate) protocol: Spoken,
+    /// What calls are written in, where the upstream does not speak it: the subject translates each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dialect: Option<Dialect>,
     /// Size of the request body; of a conversation that grows, the greatest.
     #[serde(default = "one_kilobyte")]
     pub(crate) body_bytes: usize,
@@ -328,10 +332,11 @@ impl Scenario {
             || self.messages.is_some()
             || self.latency_ms > 0
             || self.events > 0
+            || self.dialect.is_some()
             || self.meter
         {
             return Some(
-                "`bodies`, `messages`, `latency_ms`, `events` and `meter` have no meaning with `mcp`",
+                "`bodies`, `messages`, `latency_ms`, `events`, `dialect` and `meter` have no meaning with `mcp`",
             );
         }
         if !self.hold {
@@ -451,17 +456,17 @@ impl Scenario {
         u64::try_from(open_for.as_millis()).unwrap_or(u64::MAX) / self.interval_ms.max(1) + 2
     }
 
-    /// A chat completion up to its messages.
+    /// A call up to its messages, which is written alike in every dialect but for what a chat completion asks of a stream.
     fn opening(&self) -> String {
-        let stream = if self.streams() {
-            r#""stream":true,"stream_options":{"include_usage":true},"#
-        } else {
-            ""
+        let stream = match (self.streams(), self.dialect) {
+            (false, _) => "",
+            (true, None) => r#""stream":true,"stream_options":{"include_usage":true},"#,
+            (true, Some(Dialect::Anthropic)) => r#""stream":true,"#,
         };
         format!(r#"{{"model":"race-model",{stream}"max_tokens":256,"temperature":0.2,"messages":["#)
     }
 
-    /// A chat completion of exactly `body_bytes` bytes: the conversation as far as it fits, or turns of
+    /// A call of exactly `body_bytes` bytes: the conversation as far as it fits, or turns of
     /// about a kilobyte, and a last turn that fills what is left.
     fn body(&self) -> Vec<u8> {
         let tail = r#"{"role":"user","content":""}]}"#;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::SubjectError;
 use crate::issuer::Kind;
@@ -69,6 +69,9 @@ pub(crate) struct Manifest {
     /// With `body = "json"`: members, by path, that it may add, drop or change.
     #[serde(default)]
     pub(crate) differs: Vec<String>,
+    /// Dialects in which clients may speak to it, each translated to the upstream's.
+    #[serde(default)]
+    pub(crate) translates: Vec<Dialect>,
     /// Streaming is known not to work; the fault is a row, and no reason to distrust the race.
     #[serde(default)]
     pub(crate) known_stream_fault: Option<String>,
@@ -117,6 +120,14 @@ pub(crate) enum Body {
     Bytes,
     /// The same JSON value, apart from the members in `differs`: it parses and writes anew.
     Json,
+}
+
+/// What clients speak, where the upstream does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Dialect {
+    /// Anthropic's messages.
+    Anthropic,
 }
 
 /// What the client sends besides the body, with placeholders.
