@@ -15,8 +15,8 @@ use wire::head::RequestHead;
 pub use self::charged::{Late, Used, charge_late, price_of};
 pub use self::check::{Checked, Checker, affordable};
 use crate::attribution;
-use crate::batches::{Batches, Maker};
-use crate::caller::{Caller, Proven};
+use crate::batches::{Batches, Maker, Owner};
+use crate::caller::{Caller, Claims, Proven};
 use crate::id::WorkloadId;
 use crate::identity::Source;
 use crate::record::Record;
@@ -48,7 +48,8 @@ pub fn maker(record: &Record) -> Maker {
 
 /// The caller that the row of a batch is of, with the budgets that its key has now; none where nothing tells it from others.
 #[must_use]
-pub fn caller(maker: &Maker, workload: &Arc<str>, s: &Snapshot) -> Option<Arc<Caller>> {
+pub fn caller(maker: &Maker, owner: &Owner, s: &Snapshot) -> Option<Arc<Caller>> {
+    let workload = &owner.workload;
     if *maker == Maker::default() {
         return None;
     }
@@ -66,6 +67,10 @@ pub fn caller(maker: &Maker, workload: &Arc<str>, s: &Snapshot) -> Option<Arc<Ca
         key: maker.key.clone(),
         user: maker.user.clone(),
         tags: maker.tags.clone(),
+        claims: owner
+            .issuer
+            .as_deref()
+            .map_or_else(Claims::default, Claims::of_issuer),
         limits: own.map_or_else(Box::default, |of| of.limits.clone()),
         budgets: own.map_or_else(Box::default, |of| of.budgets.clone()),
         ..Caller::default()

@@ -290,26 +290,6 @@ pub fn reserve(
     Ok(reservation)
 }
 
-/// A share of nothing in every budget that counts what ran long ago: what it is settled at is owed.
-pub(crate) fn late(
-    asked: &Asked<'_>,
-    unix_ms: u64,
-    s: &Snapshot,
-    levels: &Levels,
-) -> BudgetReservation {
-    let ids = s.budgets.of.get(asked.workload.index());
-    let ids = ids.map_or(&[][..], Vec::as_slice);
-    let who = s.who(asked.workload, asked.caller);
-    let known = Subjects::default();
-    let takes = |of: &Counting<'_>| of.configured.is_none_or(|b| b.takes(asked.model));
-    let counting = counting(who, ids, s).filter(takes);
-    let shares = counting.map(|budget| budget.share(unix_ms, 0, &who, &known, levels));
-    BudgetReservation {
-        shares: shares.collect(),
-        caller: asked.caller.cloned(),
-    }
-}
-
 /// Takes a call of a tool from every budget of calls that counts it, or from none.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ use crate::deadline::Deadline;
 use crate::reply;
 use crate::tools;
 use crate::upstream::Response;
-use crate::worker::Worker;
+use crate::worker::{Untaken, Worker};
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// Serves one request whose head was read.
@@ -181,23 +181,6 @@ pub(crate) async fn refuse<D: Downstream>(worker: &Rc<Worker>, refusal: Refusal,
         client.abandon();
     }
     active.finish();
-}
-
-/// A long answer of the gate's own counts among those that wait for their clients.
-struct Untaken(Rc<Worker>, usize);
-
-impl Untaken {
-    /// `None` where there is no room for so many bytes.
-    fn new(worker: &Rc<Worker>, bytes: usize) -> Option<Self> {
-        let has_room = bytes == 0 || worker.keep_made(bytes);
-        has_room.then(|| Self(Rc::clone(worker), bytes))
-    }
-}
-
-impl Drop for Untaken {
-    fn drop(&mut self) {
-        self.0.drop_made(self.1);
-    }
 }
 
 /// Answers for the gate itself.

@@ -75,6 +75,23 @@ struct Load {
     bodies_told: Cell<i64>,
 }
 
+/// A long answer of the gate's own counts among those that wait for their clients.
+pub(crate) struct Untaken(Rc<Worker>, usize);
+
+impl Untaken {
+    /// `None` where there is no room for so many bytes.
+    pub(crate) fn new(worker: &Rc<Worker>, bytes: usize) -> Option<Self> {
+        let has_room = bytes == 0 || worker.keep_made(bytes);
+        has_room.then(|| Self(Rc::clone(worker), bytes))
+    }
+}
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
+        self.0.drop_made(self.1);
+    }
+}
+
 impl Worker {
     /// A worker that serves `runtime_config`; all that it leaves to chance follows from `seed`.
     pub(crate) fn new(

@@ -80,6 +80,19 @@ impl Used {
 }
 
 impl Used {
+    /// Its tokens, none where no call told of any: such calls ran, and cost what their price says of a call.
+    fn known(&self) -> Tokens {
+        let known = |count: Count| match count {
+            Count::Unknown => Count::Reported(0),
+            known => known,
+        };
+        Tokens {
+            prompt: known(self.tokens.prompt),
+            completion: known(self.tokens.completion),
+            ..self.tokens
+        }
+    }
+
     /// What one more call cost, where it has a cost.
     fn costs(&mut self, cost: Option<Pico>) {
         self.cost = match (self.priced, self.cost, cost) {
@@ -154,11 +167,10 @@ pub fn charge_late(of: &Late<'_>, used: &Used, is_charged: bool, env: &mut Env<'
     });
     if !is_charged {
         let grant = (of.chosen.at, of.chosen.grant);
-        let backends = &of.chosen.route.backends;
         let who = (of.workload, of.caller);
-        let of_model = (&**of.model, &**backends);
-        let mut late = Reservation::late(who, grant, of_model, (env.now, of.unix_ms), s, levels);
-        late.settle(&used.tokens, charge, env.now, s, levels);
+        let at = (env.now, of.unix_ms);
+        let mut late = Reservation::late(who, grant, of.model, at, s, levels);
+        late.settle(&used.known(), charge, env.now, s, levels);
     }
     Record {
         id: of.id.into(),

@@ -12,7 +12,7 @@ use super::demand::Demand;
 use crate::budget_reservation::{self, BudgetReservation};
 use crate::caller::Caller;
 use crate::clock::Mono;
-use crate::id::{BackendId, LimitId, WorkloadId};
+use crate::id::{LimitId, WorkloadId};
 use crate::levels::Levels;
 use crate::levels::subjects::Hold;
 use crate::limit::rolling::Share;
@@ -237,23 +237,19 @@ impl Reservation {
     pub(crate) fn late(
         (workload, caller): (WorkloadId, Option<&Arc<Caller>>),
         (at, grant): (usize, &Grant),
-        (model, backends): (&str, &[BackendId]),
+        model: &str,
         (now, unix_ms): (Mono, u64),
         s: &Snapshot,
         levels: &Levels,
     ) -> Self {
         let who = s.who(workload, caller);
         let subjects = Subjects::default();
-        let limits = limits_of(grant, who, &subjects, s, levels).count();
-        let asked = budget_reservation::Asked {
-            workload,
-            caller,
-            model: Some(model),
-            backends,
-            prompt: 0,
-            completion: 0,
-            fixed: None,
-        };
+        let mut limits = 0;
+        for limit in limits_of(grant, who, &subjects, s, levels) {
+            // Nothing: that gives a subject its place.
+            let _denied = limit.bucket.take(0, now);
+            limits += 1;
+        }
         Self {
             taken: Taken {
                 workload,
@@ -264,7 +260,13 @@ impl Reservation {
                 caller: caller.filter(|_| !subjects.are_unknown()).cloned(),
                 subjects,
             },
-            for_budgets: budget_reservation::late(&asked, unix_ms, s, levels),
+            for_budgets: budget_reservation::owed(
+                (workload, caller),
+                Some(model),
+                unix_ms,
+                s,
+                levels,
+            ),
         }
     }
 

@@ -4,17 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use policy::batches::Batches;
+use policy::batching::{Late, Used, allowed, charge_late, price_of};
 use policy::billing::BilledBy;
 use policy::budget::Unit;
 use policy::caller::{Caller, OwnBudget, OwnLimit};
-use policy::id::BudgetId;
+use policy::id::{BudgetId, EndpointId};
 use policy::limit::{Kind, Kind::Requests, Kind::Tokens as TokenKind, Rate};
 use policy::operation::Operation::{Chat, Embeddings, Transcriptions};
-use policy::price::{Payers, Pico, Price, Rates};
+use policy::price::{Payers, Pico, Price, Rates, WHOLE};
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
 use policy::subject::Whose;
 use policy::tokens::{Count, Tokens};
+use wire::batch::Api;
+use wire::usage::{Reading, Usage};
 
 use super::unread::{UPLOAD, file};
 use crate::fixture::{RoutePlan, rate, snapshot};
@@ -382,6 +386,65 @@ fn a_reload_keeps_slots_and_places_and_a_budget_that_begins_has_none() {
     assert!(levels.restore(BudgetId(0), budget, MONTH.of(0), &who, 250));
     assert_eq!(world.held(0, Some(&me)), 250);
     assert_eq!(ask(&mut world, &me).says().0, 402);
+}
+
+/// Its user may have called nothing in the period in which it is counted, and its calls may tell of no token.
+#[test]
+fn a_batch_is_owed_by_a_user_who_has_no_place_yet_and_by_the_call_where_no_token_is_told() {
+    let mut s = apart(&[], &[(300, Whose::User)]);
+    let each = Price {
+        id: "each".into(),
+        whose: "".into(),
+        currency: "USD".into(),
+        request: Pico(7000),
+        rates: Rates::flat(Pico(0), Pico(0)),
+        tiers: Vec::new(),
+    };
+    s.prices.insert("m", None, each);
+    budget(
+        &mut s,
+        Unit::Money("USD".into()),
+        1_000_000,
+        Whose::Workload,
+    );
+    s.routes[0].batches = Some(Box::new(Batches {
+        api: Api::OpenAi,
+        unsettled: 1,
+        price_share: WHOLE,
+        every: Duration::from_secs(60),
+    }));
+    let mut world = World::new(s);
+    let of = Arc::clone(&world.of);
+    let me = caller("k1", "ada");
+    let workload = of.snapshot.workload_named(b"ide").expect("a workload");
+    let (chosen, batches, _) = allowed(&of.snapshot, workload, |_, _| true).expect("a rule");
+    let model: Arc<str> = "m".into();
+    let late = Late {
+        id: "batch_1",
+        workload,
+        caller: Some(&me),
+        chosen,
+        batches,
+        endpoint: EndpointId(0),
+        model: &model,
+        unix_ms: 0,
+    };
+    let price = price_of(&late, &of.snapshot, &of.levels);
+    let told = Reading::Valid(Usage {
+        prompt: Some(400),
+        completion: Some(100),
+        ..Usage::default()
+    });
+    let mut used = Used::default();
+    used.add(&told, price, &of.snapshot);
+    let _row = charge_late(&late, &used, false, &mut world.env());
+    assert_eq!((world.held(0, Some(&me)), world.held(1, None)), (500, 7));
+    assert_eq!(ask(&mut world, &me).says().0, 402);
+
+    let mut untold = Used::default();
+    untold.add(&Reading::Absent, price, &of.snapshot);
+    let _row = charge_late(&late, &untold, false, &mut world.env());
+    assert_eq!((world.held(0, Some(&me)), world.held(1, None)), (500, 14));
 }
 
 #[test]

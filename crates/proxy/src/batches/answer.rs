@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use policy::attempt::Failure;
 use policy::record::Closed;
+use policy::refusal::Refusal;
 use wire::head::{Known, RequestHead};
 
 use super::call::{Call, Stop, while_there};
@@ -14,6 +15,7 @@ use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
 use crate::reply::{self, RateLimitStatus, part};
 use crate::tools::{Asker, Began, Failed, next};
+use crate::worker::Untaken;
 
 /// What a file is of which nothing better is known: no page shows it.
 const BYTES: &[u8] = b"application/octet-stream";
@@ -25,6 +27,10 @@ pub(super) async fn told<D: Downstream>(
     body: &[u8],
     client: &mut D,
 ) -> Result<(), Stop> {
+    let bytes = Some(body.len()).filter(|bytes| *bytes > reply::PIECE_BYTES);
+    let Some(_untaken) = Untaken::new(&call.worker, bytes.unwrap_or_default()) else {
+        return Err(call.refuse(Refusal::AnswersUntaken));
+    };
     client.begin(status, BodyLength::Length(body.len() as u64));
     client.date();
     client.field(b"content-type", b"application/json");

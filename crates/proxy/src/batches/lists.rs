@@ -36,6 +36,7 @@ pub(super) async fn serve<D: Downstream>(
         Err(_away) => return Err(call.refuse(Refusal::BatchesUnavailable)),
     };
     let listed = listed(of.api, &things, has_more);
+    drop(things);
     answer::told(call, 200, &listed, client).await
 }
 

@@ -21,6 +21,9 @@ use super::{Arrived, admitted_for, answer, kept, looked_at};
 use crate::client::Downstream;
 use crate::tools::Failed;
 
+/// The longest body by which a batch is made of a file: what a provider tells of it, in escapes, is three times as long at most.
+const BEGUN_BYTES_MAX: usize = 64 << 10;
+
 /// What its calls ask for, each once.
 type Calls = Box<[(Operation, Box<str>)]>;
 
@@ -105,6 +108,10 @@ async fn begun<D: Downstream>(
     let calls = match of.api {
         Api::Anthropic => looked_at(call, of, body, None, client).await?.calls,
         Api::OpenAi => {
+            if body.len() > BEGUN_BYTES_MAX {
+                let says = "what makes a batch of a file is longer than 64 KiB";
+                return Err(call.refuse(Refusal::Upload { says: says.into() }));
+            }
             let file = match file_named(body) {
                 Ok(file) => file,
                 Err(fault) => {
@@ -202,7 +209,15 @@ async fn made<D: Downstream>(
     match made {
         Ok(Ok(made)) => Ok(made),
         Ok(Err(Unmade::Failed(failed))) => Err(send::failed_call(call, &failed)),
-        Ok(Err(Unmade::Unreadable)) => Err(call.fail(Refusal::UpstreamFormat)),
+        Ok(Err(Unmade::Unreadable)) => {
+            tracing::error!(
+                id = &*call.id,
+                backend = &*of.backend,
+                see = "docs/batches.md#what-holds",
+                "a provider answered with success and told no file and no batch that can be read: what it made is nobody's here"
+            );
+            Err(call.fail(Refusal::UpstreamFormat))
+        }
         Ok(Err(Unmade::NotKept(why))) => {
             tracing::error!(
                 id = &*call.id,

@@ -35,6 +35,11 @@ const DISK_WITHIN: Duration = Duration::from_secs(60);
 const DISK_EVERY: Duration = Duration::from_millis(100);
 /// Looks, before other batches go on.
 const DISK_LOOKS: usize = 20;
+/// How long a provider may take to say how a batch stands, and to give its result.
+const TOLD_WITHIN: Duration = Duration::from_secs(30);
+const RESULT_WITHIN: Duration = Duration::from_mins(5);
+/// How long one that took longer is asked nothing: the batches of others come first.
+const LEFT_ALONE: Duration = Duration::from_mins(10);
 /// What the gate's own questions are called.
 const ID: &str = "batches";
 
@@ -76,6 +81,8 @@ struct Memory {
     told: HashSet<At>,
     /// When all are asked about again.
     all_at: Option<Mono>,
+    /// Backends that took too long, and until when they are asked nothing.
+    late: HashMap<Arc<str>, Mono>,
 }
 
 impl Claim {
@@ -144,9 +151,26 @@ impl Claim {
         thing: &Thing,
         memory: &mut Memory,
     ) -> Result<bool, Away> {
-        match self.charge(view, thing, memory).await {
+        let now = self.worker.now();
+        if memory
+            .late
+            .get(&thing.backend)
+            .is_some_and(|until| now < *until)
+        {
+            return Ok(false);
+        }
+        let charged = self.charge(view, thing, memory).await;
+        let charged = charged.map_err(|why| match why {
+            NotCharged::Late(why) => {
+                let until = self.worker.now().after(LEFT_ALONE);
+                memory.late.insert(thing.backend.clone(), until);
+                why.into()
+            }
+            why => why,
+        });
+        match charged {
             Ok(is_settled) => Ok(is_settled),
-            Err(NotCharged::Away) => Err(Away),
+            Err(NotCharged::Away | NotCharged::Late(_)) => Err(Away),
             Err(NotCharged::For(why)) => {
                 if memory.told.insert(thing.at()) {
                     tracing::warn!(
@@ -180,11 +204,13 @@ impl Claim {
         let endpoint = *backend.endpoints.first().ok_or("its backend is closed")?;
         let id = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
         let id = id.ok_or("its backend is closed")?;
-        let object = self.object(view, id, thing).await?;
+        let why = "its provider takes longer than 30 seconds to say how it stands";
+        let object = self.within(TOLD_WITHIN, why, self.object(view, id, thing));
+        let object = object.await?;
         if !object.is_over {
             return Ok(false);
         }
-        let caller = caller(&thing.maker, &thing.owner.workload, s);
+        let caller = caller(&thing.maker, &thing.owner, s);
         let model: Arc<str> = "".into();
         let late = Late {
             id: &thing.id,
@@ -196,7 +222,9 @@ impl Claim {
             model: &model,
             unix_ms: self.worker.clock.wall_ms(self.worker.now()),
         };
-        let used = self.used(view, id, thing, &object, late).await?;
+        let why = "its provider takes longer than 5 minutes to give its result";
+        let used = self.used(view, id, thing, &object, late);
+        let used = self.within(RESULT_WITHIN, why, used).await?;
         let rows: Vec<[u8; 16]> = used
             .keys()
             .map(|model| self.store.row(thing, model))
@@ -225,6 +253,17 @@ impl Claim {
             on_disk = self.store.on_disk(rows.clone()).await?;
         }
         Ok(false)
+    }
+
+    /// What was asked for, within so long.
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        why: &'static str,
+        asked: impl Future<Output = Result<T, NotCharged>>,
+    ) -> Result<T, NotCharged> {
+        let told = self.worker.timers.timeout(limit, asked).await;
+        told.unwrap_or(Err(NotCharged::Late(why)))
     }
 
     /// Enters the row of what a batch used of one model, and charges it, unless it was.
@@ -294,6 +333,7 @@ impl Claim {
             of: thing,
             prices: HashMap::new(),
             used: BTreeMap::new(),
+            lines: 0,
             unread: 0,
         };
         let path = match (thing.api, &object.output_file) {
@@ -347,7 +387,13 @@ impl Claim {
         }
         lines.finish(|line| sums.line(line));
         match (lines.skipped, sums.unread) {
-            (0, 0) => Ok(sums.used),
+            (0, 0) => match object.answered {
+                Some(answered) if sums.lines < answered => {
+                    let lines = sums.lines;
+                    Err(format!("its result tells of {lines} calls, and its provider of {answered} that were answered").into())
+                }
+                _ => Ok(sums.used),
+            },
             (0, lines) => Err(format!("{lines} lines of its result cannot be read").into()),
             (lines, _) => Err(format!("{lines} lines of its result are longer than 16 MiB").into()),
         }
@@ -361,6 +407,8 @@ struct Sums<'a> {
     of: &'a Thing,
     prices: HashMap<Arc<str>, Option<PriceId>>,
     used: BTreeMap<Arc<str>, Used>,
+    /// Lines that say what became of a call.
+    lines: u64,
     /// Lines that are none.
     unread: u64,
 }
@@ -370,9 +418,11 @@ impl Sums<'_> {
         if let Some(served) = served(self.of.api, line) {
             let model = self.model(served.model);
             self.add(&model, &served.usage);
-        } else if !is_line(line) {
+        } else if !is_line(self.of.api, line) {
             self.unread += 1;
+            return;
         }
+        self.lines += 1;
     }
 
     fn add(&mut self, model: &Arc<str>, told: &Reading) {
@@ -460,6 +510,8 @@ fn every(s: &Snapshot) -> Option<Duration> {
 enum NotCharged {
     /// The disk does not say.
     Away,
+    /// Its provider took too long; in words.
+    Late(&'static str),
     /// In words.
     For(String),
 }

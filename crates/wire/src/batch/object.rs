@@ -10,7 +10,7 @@ use crate::json::{Found, Interest, Interests, Kind, Repeat, Scanner, Want};
 use crate::usage::{self, Reading, USAGE_LIMIT_BYTES};
 
 /// Longest that is read.
-pub const OBJECT_BYTES_MAX: usize = 64 << 10;
+pub const OBJECT_BYTES_MAX: usize = 256 << 10;
 
 static ASKED: Interests = Interests::new(&[
     Interest::new("id", Want::Scalar, Repeat::Refuse),
@@ -36,7 +36,7 @@ pub struct Object {
     /// It came to its end, and was not broken off.
     is_whole: bool,
     /// How many of its calls were answered, where it says that.
-    answered: Option<u64>,
+    pub answered: Option<u64>,
     /// The file of calls that it is of.
     pub input_file: Option<Box<str>>,
     /// The file of what those came to.

@@ -52,12 +52,27 @@ pub fn served(api: Api, line: &[u8]) -> Option<Served<'_>> {
     })
 }
 
-/// Whether a line is one of a result, whatever it tells: one that was cut off is none.
+/// Whether a line says what became of a call, whatever that is: one that was cut off is none, and neither is one that says it in a way
+/// that is not read.
 #[must_use]
-pub fn is_line(line: &[u8]) -> bool {
+pub fn is_line(api: Api, line: &[u8]) -> bool {
     let mut scanner = Scanner::new(&NOTHING);
-    let is_read = scanner.push(line).is_ok();
-    is_read && scanner.finish().is_ok_and(|found| found.open.is_some())
+    if scanner.push(line).is_err() || !scanner.finish().is_ok_and(|found| found.open.is_some()) {
+        return false;
+    }
+    match api {
+        Api::OpenAi => match member(line, "response") {
+            Some((Kind::Object, response)) => {
+                matches!(member(response, "status_code"), Some((Kind::Number, _)))
+            }
+            _ => matches!(member(line, "error"), Some((Kind::Object, _))),
+        },
+        Api::Anthropic => {
+            let result = member(line, "result").filter(|(kind, _)| *kind == Kind::Object);
+            let said = result.and_then(|(_, result)| plain_text(member(result, "type")?));
+            matches!(said, Some("succeeded" | "errored" | "canceled" | "expired"))
+        }
+    }
 }
 
 static NOTHING: Interests = Interests::new(&[]);

@@ -314,9 +314,38 @@ fn a_batch_that_names_no_result_says_whether_that_is_all() {
 #[test]
 fn a_line_that_was_cut_off_is_none() {
     let line = br#"{"custom_id":"a","response":{"status_code":200,"body":{"model":"m"}}}"#;
-    assert!(is_line(line));
+    assert!(is_line(Api::OpenAi, line));
     for end in 0..line.len() {
-        assert!(!is_line(&line[..end]), "{end}");
+        assert!(!is_line(Api::OpenAi, &line[..end]), "{end}");
     }
-    assert!(!is_line(b"[1]") && !is_line(b"{}{}"));
+    assert!(!is_line(Api::OpenAi, b"[1]") && !is_line(Api::OpenAi, b"{}{}"));
+}
+
+#[test]
+fn a_line_says_what_became_of_its_call_in_the_way_that_is_read_or_is_none() {
+    for (api, line, is_one) in [
+        (Api::OpenAi, r#"{"response":{"status_code":500}}"#, true),
+        (
+            Api::OpenAi,
+            r#"{"response":null,"error":{"code":"x"}}"#,
+            true,
+        ),
+        (Api::OpenAi, r#"{"response":{"status_code":"200"}}"#, false),
+        (Api::OpenAi, r#"{"response":null,"error":null}"#, false),
+        (Api::OpenAi, r#"{"type":"error","message":"away"}"#, false),
+        (Api::Anthropic, r#"{"result":{"type":"errored"}}"#, true),
+        (Api::Anthropic, r#"{"result":{"type":"expired"}}"#, true),
+        (
+            Api::Anthropic,
+            r#"{"result":{"type":"succe\u0065ded"}}"#,
+            false,
+        ),
+        (
+            Api::Anthropic,
+            r#"{"type":"error","error":{"type":"x"}}"#,
+            false,
+        ),
+    ] {
+        assert_eq!(is_line(api, line.as_bytes()), is_one, "{line}");
+    }
 }
