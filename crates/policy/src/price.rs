@@ -318,6 +318,20 @@ impl Prices {
         let cost = self.get(id)?.cost(tokens);
         Some(Charge { price: id, cost })
     }
+
+    /// Both together, by the price of the first; `None` where a cost is not known, currencies differ, or the sum does
+    /// not fit.
+    #[cold]
+    pub(crate) fn sum(&self, of: Charge, more: Charge) -> Option<Charge> {
+        if self.get(of.price)?.currency != self.get(more.price)?.currency {
+            return None;
+        }
+        let cost = of.cost?.0.checked_add(more.cost?.0)?;
+        Some(Charge {
+            cost: Some(Pico(cost)),
+            ..of
+        })
+    }
 }
 
 impl Price {

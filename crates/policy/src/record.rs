@@ -20,7 +20,7 @@ use crate::balancing::Choice;
 use crate::caller::Caller;
 use crate::disconnect::DisconnectOutcome;
 use crate::failure::Failure;
-use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
+use crate::id::{BackendId, EndpointId, PriceId, RouteId, WorkloadId};
 use crate::levels::Levels;
 use crate::levels::used::Used;
 use crate::limit::Kind;
@@ -154,6 +154,8 @@ pub struct Extra {
     pub named: Option<Box<str>>,
     /// Why its last attempt went where it did, where that backend is balanced.
     pub chosen: Option<Choice>,
+    /// What those attempts beside the last cost that may have run, each where it did; `None` where that has no sum.
+    pub unconfirmed: Option<Charge>,
 }
 
 impl Record {
@@ -207,6 +209,33 @@ impl Record {
         attribution::kept(self.caller.as_ref()?.user.as_deref()?)
     }
 
+    /// One more attempt that may have run where the record says, and is followed by another one.
+    #[cold]
+    pub(crate) fn add_unconfirmed(
+        &mut self,
+        prompt: u64,
+        completion: u64,
+        s: &Snapshot,
+        levels: &Levels,
+    ) {
+        let tokens = Tokens {
+            prompt: Count::Estimated(prompt),
+            completion: Count::Estimated(completion),
+            ..Tokens::default()
+        };
+        let there = price(s, levels, self).and_then(|id| s.prices.charge(id, &tokens));
+        let before = self.extra.as_ref().and_then(|extra| extra.unconfirmed);
+        let cost = match (self.unconfirmed.attempts, before, there) {
+            (0, _, there) => there,
+            (_, Some(before), Some(there)) => s.prices.sum(there, before),
+            _ => None,
+        };
+        self.unconfirmed.add(prompt, completion);
+        if cost.is_some() || before.is_some() {
+            self.extra.get_or_insert_default().unconfirmed = cost;
+        }
+    }
+
     /// Whether there is text of an answer that the gate counts where it counts the call; once the exchange has ended.
     #[must_use]
     pub fn has_text_to_count(&self) -> bool {
@@ -220,13 +249,43 @@ impl Record {
     }
 }
 
-/// What an exchange is charged: by the model that went upstream, at the backend that answered; a call
-/// that its route lists by what is written there.
+/// What an exchange is charged: its last attempt by its price, and those that may have run elsewhere by theirs.
 /// `None` where no price is known. Who wants to know what was charged reads [`Record::charge`].
 pub(crate) fn charge(s: &Snapshot, levels: &Levels, record: &Record) -> Option<Charge> {
+    if record.unconfirmed.attempts > 0
+        && let Some(others) = record.extra.as_ref().and_then(|extra| extra.unconfirmed)
+    {
+        return charge_with(others, s, levels, record);
+    }
+    s.prices.charge(price(s, levels, record)?, &record.tokens)
+}
+
+/// The same with what others cost; by the last one's price alone where that is of another currency.
+#[cold]
+fn charge_with(others: Charge, s: &Snapshot, levels: &Levels, record: &Record) -> Option<Charge> {
+    if record.unconfirmed.is_all {
+        return Some(others);
+    }
+    let last = price(s, levels, record)?;
+    let own = |count: Count, of_others: u64| match count.tokens() {
+        Some(tokens) => Count::Estimated(tokens.saturating_sub(of_others)),
+        None => count,
+    };
+    let tokens = Tokens {
+        prompt: own(record.tokens.prompt, record.unconfirmed.prompt),
+        completion: own(record.tokens.completion, record.unconfirmed.completion),
+        ..record.tokens
+    };
+    let alone = s.prices.charge(last, &tokens)?;
+    let both = s.prices.sum(alone, others);
+    both.or_else(|| s.prices.charge(last, &record.tokens))
+}
+
+/// The price of the model that went upstream, at the backend that it went to last; of a call that its route lists, what
+/// is written there.
+fn price(s: &Snapshot, levels: &Levels, record: &Record) -> Option<PriceId> {
     if let (Some(route), Some(nth)) = (record.route, record.listed) {
-        let listed = s.route(route)?.unread.get(usize::from(nth))?;
-        return s.prices.charge(listed.price?, &record.tokens);
+        return s.route(route)?.unread.get(usize::from(nth))?.price;
     }
     if s.prices.is_empty() {
         return None;
@@ -242,8 +301,7 @@ pub(crate) fn charge(s: &Snapshot, levels: &Levels, record: &Record) -> Option<C
         volume: Some(&used),
         ..payer
     };
-    let price = s.prices.id_of(model, record.backend, payer)?;
-    s.prices.charge(price, &record.tokens)
+    s.prices.id_of(model, record.backend, payer)
 }
 
 /// One try of an exchange at one endpoint, ended.

@@ -140,6 +140,8 @@ pub struct Unconfirmed {
     pub prompt: u64,
     /// Completion tokens held for them all.
     pub completion: u64,
+    /// Whether the last attempt came to nothing, so that they are all that is charged.
+    pub is_all: bool,
 }
 
 impl Unconfirmed {

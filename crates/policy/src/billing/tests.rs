@@ -7,6 +7,7 @@ const ALONE: Unconfirmed = Unconfirmed {
     attempts: 0,
     prompt: 0,
     completion: 0,
+    is_all: false,
 };
 
 fn tokens(prompt: Count, completion: Count) -> Tokens {

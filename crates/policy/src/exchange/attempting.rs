@@ -83,8 +83,11 @@ impl Running<'_> {
     /// The attempt after one that failed so.
     #[cold]
     fn attempt_again(&mut self, last: Failure, env: &mut Env<'_>) -> Verdict {
-        // What it left out, the next one may say.
-        self.record.extra = None;
+        // What it left out, the next one may say; what it may cost stays.
+        let unconfirmed = self.record.extra.take().and_then(|extra| extra.unconfirmed);
+        if unconfirmed.is_some() {
+            self.record.extra.get_or_insert_default().unconfirmed = unconfirmed;
+        }
         if let (true, Some(endpoint)) = (last != Failure::Untranslatable, self.record.endpoint) {
             self.call.failed = Some((last, endpoint));
         }
@@ -351,8 +354,8 @@ impl Running<'_> {
             {
                 // It may have run all the same.
                 let completion = active.completion();
-                let unconfirmed = &mut self.record.unconfirmed;
-                unconfirmed.add(active.prompt_estimate, completion);
+                let prompt = active.prompt_estimate;
+                (self.record).add_unconfirmed(prompt, completion, s, env.levels);
             }
             active.sent.set(Sent::Nothing);
         }

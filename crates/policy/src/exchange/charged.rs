@@ -100,6 +100,11 @@ impl Running<'_> {
         }
         self.record.tokens = self.tokens(meter, is_whole, s);
         if self.record.unconfirmed.attempts > 0 {
+            let Tokens {
+                prompt, completion, ..
+            } = self.record.tokens;
+            self.record.unconfirmed.is_all =
+                (prompt, completion) == (Count::Unknown, Count::Unknown);
             self.record.tokens = self.record.unconfirmed.added_to(self.record.tokens);
         }
         finished.awaits_count =

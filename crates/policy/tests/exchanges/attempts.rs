@@ -35,6 +35,18 @@ fn two(change: impl FnOnce(&mut Snapshot)) -> Arc<Revision> {
     Arc::new(Revision::first(s))
 }
 
+/// A price of so much for any token, and of 1 for a call.
+fn price(nanos: i128) -> Price {
+    Price {
+        id: format!("p{nanos}").into(),
+        whose: "".into(),
+        currency: "USD".into(),
+        request: Pico(1),
+        rates: Rates::flat(Pico(1000 * nanos), Pico(1000 * nanos)),
+        tiers: Vec::new(),
+    }
+}
+
 /// The record of a call that is answered with these statuses, one try after the other, and for each whether another one
 /// follows.
 fn answered(statuses: &[u16], of: &Arc<Revision>) -> (Record, Vec<Retry>) {
@@ -161,14 +173,6 @@ fn an_attempt_says_whether_the_retry_budget_refused_another_one() {
 
 #[test]
 fn a_record_says_what_its_exchange_is_charged() {
-    let price = |nanos: i128| Price {
-        id: format!("p{nanos}").into(),
-        whose: "".into(),
-        currency: "USD".into(),
-        request: Pico(1),
-        rates: Rates::flat(Pico(1000 * nanos), Pico(1000 * nanos)),
-        tiers: Vec::new(),
-    };
     let charge = |statuses: &[u16], of: &Arc<Revision>| answered(statuses, of).0.charge;
     assert_eq!(charge(&[200], &two(|_| {})), None, "nobody knows a price");
     let of = two(|s| s.prices.insert("other", None, price(1)));
@@ -234,4 +238,59 @@ fn a_response_that_stalls_behind_its_head_is_one_that_did_not_come_in_time() {
     let charged = record.tokens.sum();
     assert!(charged > 0 && record.unconfirmed.attempts == 1);
     assert_eq!(world.left(0), 1000 - charged, "what is said is charged");
+}
+
+/// The record of a call that may have run at the first backend, and got this status at the second.
+fn after_one_that_may_have_run(status: u16, of: Arc<Revision>) -> Record {
+    let mut world = World::of(of);
+    let mut asked = begun(&mut world, true);
+    world.tell(&mut asked, |exchange, env| {
+        exchange.attempt_failed(Failure::FirstByteTimeout.into(), env)
+    });
+    let (first, _) = asked.exchange.attempt_record().expect("an attempt");
+    assert_eq!(first.retry, Retry::Granted);
+    asked.exchange.sent(true);
+    world.response(&mut asked, status, JSON);
+    let mut meter = Meter::new(asked.relay().form);
+    if status < 400 {
+        meter.observe(usage(30, 7).as_bytes());
+    }
+    world.end(&mut asked, &mut meter, false);
+    asked.record().clone()
+}
+
+#[test]
+fn what_may_have_run_elsewhere_costs_what_it_costs_there() {
+    let priced = |far: Price| {
+        two(move |s| {
+            s.prices.insert("m", None, price(100));
+            let backend = s.routes[0].backends[1];
+            s.prices.insert("m", Some(backend), far);
+        })
+    };
+    let at = |tokens: u64, nanos: i128| 1 + i128::from(tokens) * 1000 * nanos;
+
+    let record = after_one_that_may_have_run(200, priced(price(2)));
+    let unconfirmed = record.unconfirmed.tokens();
+    assert!(unconfirmed > 0);
+    assert_eq!(record.tokens.sum(), 37 + unconfirmed);
+    let cost = Pico(at(37, 2) + at(unconfirmed, 100));
+    let charge = record.charge.expect("a price");
+    assert_eq!((charge.price, charge.cost), (PriceId(1), Some(cost)));
+
+    // Where the last one did not run, all that is charged is the other's.
+    let record = after_one_that_may_have_run(400, priced(price(2)));
+    let charge = record.charge.expect("a price");
+    let cost = Pico(at(record.unconfirmed.tokens(), 100));
+    assert_eq!((charge.price, charge.cost), (PriceId(0), Some(cost)));
+
+    // Money of two currencies has no sum.
+    let euros = Price {
+        currency: "EUR".into(),
+        ..price(2)
+    };
+    let record = after_one_that_may_have_run(200, priced(euros));
+    let cost = Pico(at(record.tokens.sum(), 2));
+    let charge = record.charge.expect("a price");
+    assert_eq!((charge.price, charge.cost), (PriceId(1), Some(cost)));
 }

@@ -282,6 +282,7 @@ fn the_manual_lists_exactly_these_fields() {
     full.reason = Some("y".into());
     full.code = "x";
     full.extra = Some(Box::new(Extra {
+        unconfirmed: None,
         dropped: ["seed", "store"].into(),
         method: "tools/call",
         named: Some("github__search".into()),
