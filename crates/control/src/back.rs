@@ -4,6 +4,7 @@
 //! Invariant: no secret is written; a Secret names the variable or the file where it is.
 //! Not here: single objects (`made`), what objects come to (`lower`).
 
+mod kept;
 mod made;
 
 use std::path::Path;
@@ -15,6 +16,7 @@ use crate::findings::Spot;
 use crate::object::{member, text};
 use crate::tree::Tree;
 use crate::{Input, Lowered, Refused, lower};
+use kept::Kept;
 use made::{Backend, Route};
 
 /// Where a gate listens unless said.
@@ -29,6 +31,8 @@ pub struct Manifests {
     pub text: String,
     /// What stands in that document.
     pub left: Vec<String>,
+    /// The settings for which routes stay there, and what objects say that the document does not.
+    pub notes: Vec<Fault>,
 }
 
 /// Makes objects of a document of ours.
@@ -70,32 +74,45 @@ pub fn manifests(file: &Path, text: &str) -> Result<Manifests, Vec<Fault>> {
     let identity = member(&root, "identity");
     let header = |name| identity.and_then(|of| self::text(of, name));
     let callers = header("header").unwrap_or(CALLERS);
-    let backends: Vec<(String, Backend)> = entries(member(&root, "backends"))
-        .filter_map(|(name, node)| Some((name.to_owned(), Backend::of(name, node)?)))
+    let backends: Vec<(String, Result<Backend, Kept>)> = entries(member(&root, "backends"))
+        .map(|(name, node)| (name.to_owned(), Backend::of(name, node)))
         .collect();
-    let known = |name: &str| backends.iter().any(|(known, _)| known == name);
     let routes = items(member(&root, "routes"));
-    // What stands first is asked first: behind one that stays with us none can be an object.
-    let said: Vec<Route> = routes
-        .iter()
-        .map_while(|node| Route::of(node, callers, header("user_header"), &known))
-        .collect();
+    let users = header("user_header");
+    let sorted = sorted(&routes, &backends, callers, users);
+    let mut notes: Vec<Fault> = sorted.notes.into_iter().map(of_file).collect();
+    let said = sorted.said;
     if said.is_empty() {
-        let says = "has no first route that objects can say";
-        let hint = "they say name, workload, match.model, backend, model and rolling limits, of backends with url, dialect openai or anthropic, credential and headers";
-        return Err(fault("routes", says, hint));
+        return match notes.is_empty() {
+            true => Err(fault("routes", "has no route", "write one")),
+            false => Err(notes),
+        };
     }
-    let used = |name: &String| said.iter().any(|route| route.backends.contains(name));
-    let moved: Vec<&(String, Backend)> = backends.iter().filter(|(name, _)| used(name)).collect();
+    let used = |name: &String| said.iter().any(|(_, route)| route.backends.contains(name));
+    let moved: Vec<(&String, &Backend)> = backends
+        .iter()
+        .filter(|(name, _)| used(name))
+        .filter_map(|(name, backend)| Some((name, backend.as_ref().ok()?)))
+        .collect();
+    for (name, node) in entries(member(&root, "backends")) {
+        if moved.iter().any(|(known, _)| *known == name) && member(node, "dialect").is_none() {
+            let says =
+                "is not said, and the object says OpenAI: calls in another form are translated";
+            let hint = "where it speaks others, too, write its AIServiceBackend by hand";
+            let path = format!("backends.{name}.dialect");
+            notes.push(of_file(Kept::of(&path, node, says, hint).fault()));
+        }
+    }
     let mut objects = made::gateway(address);
-    for (index, route) in said.iter().enumerate() {
+    for (index, (_, route)) in said.iter().enumerate() {
         objects.extend(route.objects(index));
     }
     for (name, backend) in &moved {
         objects.extend(backend.objects(name));
     }
-    let is_moved = |name: &str| moved.iter().any(|(known, _)| known == name);
-    let rest = rest(&root, said.len(), is_moved, file);
+    let is_moved = |name: &str| moved.iter().any(|(known, _)| *known == name);
+    let gone: Vec<usize> = said.iter().map(|(index, _)| *index).collect();
+    let rest = rest(&root, &gone, is_moved, file);
     let left: Vec<String> = rest.iter().map(|(name, _)| name.clone()).collect();
     let mut text: String = objects
         .iter()
@@ -110,8 +127,8 @@ pub fn manifests(file: &Path, text: &str) -> Result<Manifests, Vec<Fault>> {
     }
     let lowered = lower(&[Input { file, text: &text }]);
     let lowered = lowered.map_err(|Refused { faults, .. }| faults)?;
-    match difference(&root, &lowered, address) {
-        None => Ok(Manifests { text, left }),
+    match difference(&root, &lowered, address, &gone, &is_moved) {
+        None => Ok(Manifests { text, left, notes }),
         Some(path) => {
             let says = "would be another thing of objects";
             let hint = "they ask routes with a match of models first, and then in their order: write them so";
@@ -120,10 +137,82 @@ pub fn manifests(file: &Path, text: &str) -> Result<Manifests, Vec<Fault>> {
     }
 }
 
+/// Routes that are objects, with their places in the document, and why the others are none.
+struct Sorted {
+    said: Vec<(usize, Route)>,
+    notes: Vec<Fault>,
+}
+
+/// Which routes are objects. What stands first is asked first, and objects stand before the document beside them: behind a route that stays,
+/// one is an object where no caller of either is one of the other.
+fn sorted(
+    routes: &[&Node],
+    backends: &[(String, Result<Backend, Kept>)],
+    callers: &str,
+    users: Option<&str>,
+) -> Sorted {
+    let mut sorted = Sorted {
+        said: Vec::new(),
+        notes: Vec::new(),
+    };
+    let mut staying: Vec<(String, Option<Vec<String>>)> = Vec::new();
+    for ((index, node), name) in routes.iter().enumerate().zip(names(routes)) {
+        let at = format!("routes[{index}]");
+        let own = texts(member(node, "workload"));
+        let made = Route::of(&at, node, &name, callers, users).and_then(|route| {
+            let mut faulty = backends
+                .iter()
+                .filter(|(name, _)| route.backends.contains(name))
+                .filter_map(|(_, backend)| backend.as_ref().err());
+            match faulty.next() {
+                Some(kept) => Err(kept.clone()),
+                None => Ok(route),
+            }
+        });
+        let is_apart = |of: &(String, Option<Vec<String>>)| match (&of.1, &own) {
+            (Some(theirs), Some(own)) => !own.iter().any(|name| theirs.contains(name)),
+            _ => false,
+        };
+        let behind = staying.iter().find(|of| !is_apart(of));
+        let kept = match (made, behind) {
+            (Ok(route), None) => {
+                sorted.said.push((index, route));
+                continue;
+            }
+            (Err(kept), _) => kept,
+            (Ok(_), Some((before, _))) => {
+                let says = format!("is asked behind {before}, which has callers of it and stays");
+                let hint = "move it before that, if it takes no call of that route's";
+                Kept::of(&at, node, &says, hint)
+            }
+        };
+        sorted.notes.push(kept.fault_of(&at));
+        staying.push((at, own));
+    }
+    sorted
+}
+
+/// What routes are called: as they say, or else their backends, as a gate calls them.
+fn names(routes: &[&Node]) -> Vec<String> {
+    let said = |node: &Node| text(node, "name").map(str::to_owned);
+    let mut taken: Vec<String> = routes.iter().filter_map(|node| said(node)).collect();
+    let name = |node: &&Node| {
+        said(node).unwrap_or_else(|| {
+            let base = texts(member(node, "backend")).unwrap_or_default().join("+");
+            let numbered = (2_u32..).map(|n| format!("{base}#{n}"));
+            let mut all = std::iter::once(base.clone()).chain(numbered);
+            let free = all.find(|name| !taken.contains(name)).unwrap_or(base);
+            taken.push(free.clone());
+            free
+        })
+    };
+    routes.iter().map(name).collect()
+}
+
 /// What stays with us: all but the address, the routes that are moved, and their backends.
 fn rest(
     root: &Node,
-    moved: usize,
+    gone: &[usize],
     is_moved: impl Fn(&str) -> bool,
     file: &Path,
 ) -> Vec<(String, Tree)> {
@@ -144,8 +233,9 @@ fn rest(
             "listen" => members(&|name| name != "data"),
             "backends" => members(&|name| !is_moved(name)),
             "routes" => {
-                let kept = items(Some(node)).into_iter().skip(moved);
-                Tree::List(kept.map(|node| Tree::copied(node, &spot)).collect())
+                let kept = items(Some(node)).into_iter().enumerate();
+                let kept = kept.filter(|(index, _)| !gone.contains(index));
+                Tree::List(kept.map(|(_, node)| Tree::copied(node, &spot)).collect())
             }
             _ => Tree::copied(node, &spot),
         };
@@ -167,12 +257,19 @@ fn rest(
 }
 
 /// Where the document that objects come to says another thing than the one that they were made of.
-fn difference(root: &Node, lowered: &Lowered, address: std::net::SocketAddr) -> Option<String> {
+fn difference(
+    root: &Node,
+    lowered: &Lowered,
+    address: std::net::SocketAddr,
+    gone: &[usize],
+    is_moved: &dyn Fn(&str) -> bool,
+) -> Option<String> {
     let again = parse_all(&lowered.document).ok()?.pop();
     let Some(again) = again else {
         return Some(String::new());
     };
     let (mut before, mut after) = (plain(root), plain(&again));
+    moved(&mut before, root, gone, is_moved);
     for document in [&mut before, &mut after] {
         let Some(members) = document.as_object_mut() else {
             return Some(String::new());
@@ -209,6 +306,39 @@ fn difference(root: &Node, lowered: &Lowered, address: std::net::SocketAddr) -> 
         .into_iter()
         .find(|name| before[name.as_str()] != after[name.as_str()]);
     differs.cloned()
+}
+
+/// A document as its objects say it: their routes first and by name, their backends with a dialect.
+fn moved(document: &mut Json, root: &Node, gone: &[usize], is_moved: &dyn Fn(&str) -> bool) {
+    let routes = items(member(root, "routes"));
+    let named = routes.iter().zip(names(&routes)).enumerate();
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for (index, (node, name)) in named {
+        let mut route = plain(node);
+        match gone.contains(&index) {
+            true => {
+                if let Some(members) = route.as_object_mut() {
+                    members.entry("name").or_insert_with(|| name.into());
+                }
+                first.push(route);
+            }
+            false => rest.push(route),
+        }
+    }
+    first.append(&mut rest);
+    let routes = match first.len() {
+        1 => first.pop().unwrap_or_default(),
+        _ => Json::Array(first),
+    };
+    if let Some(members) = document.as_object_mut() {
+        members.insert("routes".to_owned(), routes);
+    }
+    let backends = document.get_mut("backends").and_then(Json::as_object_mut);
+    for (name, backend) in backends.into_iter().flatten() {
+        if let Some(members) = backend.as_object_mut().filter(|_| is_moved(name)) {
+            members.entry("dialect").or_insert_with(|| "openai".into());
+        }
+    }
 }
 
 /// A value however it is written: a list of one is that one, and so is a number in quotes.
@@ -252,12 +382,6 @@ fn texts(node: Option<&Node>) -> Option<Vec<String>> {
         _ => None,
     };
     items(node).into_iter().map(text).collect()
-}
-
-/// Whether a mapping has these members at most.
-fn has_only(node: &Node, names: &[&str]) -> bool {
-    matches!(node.value, Value::Map(_))
-        && entries(Some(node)).all(|(name, _)| names.contains(&name))
 }
 
 /// A text as an object has it, where a `$` is a `$`.

@@ -64,6 +64,9 @@ fn objects(place: &Path) -> Result<String, Vec<String>> {
     let said = |faults: Vec<Fault>| shown(place, &faults, "");
     manifests::load(place, None, &World).map_err(|Faults { faults, .. }| said(faults))?;
     let made = control::manifests(place, &text).map_err(said)?;
+    for line in shown(place, &made.notes, "note: ") {
+        complain(&line);
+    }
     if !made.left.is_empty() {
         let left = made.left.join(", ");
         complain(&format!(

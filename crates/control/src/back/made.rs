@@ -6,15 +6,55 @@ use std::net::SocketAddr;
 
 use config::{Node, Scalar, Value};
 
-use super::{entries, has_only, items, said, texts};
+use super::kept::{Kept, only};
+use super::{entries, items, said, texts};
 use crate::matching::MODEL;
 use crate::object::{AI, ENVOY, GATEWAY_API, member, text};
 use crate::tree::Tree;
 
 /// The name of the one Gateway.
 const GATEWAY: &str = "tollgate";
+/// What an object is called.
+const NAME: &str = "write a name of lower-case letters, digits and -";
 /// The key under which tokens are counted.
 const TOKENS: &str = "llm_total_token";
+
+/// Whether TLS is spoken, the host, the port, and what stands before the paths of an API.
+type Address = (bool, String, u64, String);
+
+/// Where a backend is.
+fn address(at: &str, node: &Node) -> Result<Address, Kept> {
+    let at = format!("{at}.url");
+    let url = text(node, "url").filter(|url| !url.contains(['$', '@', '?', '#']));
+    let Some(url) = url else {
+        return Err(Kept::variable(&at, member(node, "url").unwrap_or(node)));
+    };
+    let other = |says: &str, hint: &'static str| Err(Kept::of(&at, node, says, hint));
+    let (is_tls, rest) = match url.split_once("://") {
+        Some(("https", rest)) => (true, rest),
+        Some(("http", rest)) => (false, rest),
+        _ => return other("is no address", "write http:// or https://"),
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (host, port) = match authority.rsplit_once(':') {
+        None => (authority, Some(if is_tls { 443 } else { 80 })),
+        Some((host, port)) => (host, port.parse().ok().filter(|_| !host.contains(':'))),
+    };
+    let Some(port) = port else {
+        return other("is an address of IPv6", "name the host");
+    };
+    // One without a path is at the root of its address, which is another thing.
+    let prefix = path
+        .strip_prefix('/')
+        .filter(|path| !path.is_empty() && !path.ends_with('/'));
+    match prefix {
+        Some(prefix) => Ok((is_tls, host.to_owned(), port, prefix.to_owned())),
+        None => other(
+            "has no path, and a schema's prefix is one",
+            "write the API's root, such as /v1",
+        ),
+    }
+}
 
 /// A backend that objects can say.
 pub(super) struct Backend {
@@ -34,53 +74,49 @@ struct Credential {
 }
 
 impl Backend {
-    pub(super) fn of(name: &str, node: &Node) -> Option<Self> {
-        let members = ["url", "dialect", "credential", "headers"];
-        if !is_name(name) || !has_only(node, &members) {
-            return None;
+    pub(super) fn of(name: &str, node: &Node) -> Result<Self, Kept> {
+        let at = format!("backends.{name}");
+        if !is_name(name) {
+            return Err(Kept::of(&at, node, "is no name of an object", NAME));
         }
-        let (schema, usual) = match text(node, "dialect")? {
-            "openai" => ("OpenAI", "authorization"),
-            "anthropic" => ("Anthropic", "x-api-key"),
-            _ => return None,
+        only(&at, node, &["url", "dialect", "credential", "headers"])?;
+        let spoken = member(node, "dialect");
+        let (schema, usual) = match spoken.map(|_| text(node, "dialect").unwrap_or_default()) {
+            // One that says none is of OpenAI's form to most who call it.
+            None | Some("openai") => ("OpenAI", "authorization"),
+            Some("anthropic") => ("Anthropic", "x-api-key"),
+            Some(_) => {
+                let says = "is neither openai nor anthropic, which are made here";
+                let hint = "write the AIServiceBackend of another schema by hand";
+                let at = format!("{at}.dialect");
+                return Err(Kept::of(&at, spoken.unwrap_or(node), says, hint));
+            }
         };
-        let url = text(node, "url").filter(|url| !url.contains(['$', '@', '?', '#']))?;
-        let (scheme, rest) = url.split_once("://")?;
-        let is_tls = match scheme {
-            "https" => true,
-            "http" => false,
-            _ => return None,
-        };
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !host.contains(':') => (host, port.parse().ok()?),
-            None => (authority, if is_tls { 443 } else { 80 }),
-            Some(_) => return None,
-        };
-        // One without a path is at the root of its address, which is another thing.
-        let prefix = path
-            .strip_prefix('/')
-            .filter(|path| !path.is_empty() && !path.ends_with('/'))?;
-        let headers = entries(member(node, "headers"));
-        let headers: Option<Vec<(String, String)>> = headers
-            .map(|(name, node)| match &node.value {
+        let (is_tls, host, port, prefix) = address(&at, node)?;
+        let mut headers = Vec::new();
+        for (name, value) in entries(member(node, "headers")) {
+            match &value.value {
                 Value::Scalar(Scalar { raw, .. }) if !raw.contains('$') => {
-                    Some((name.to_owned(), raw.clone()))
+                    headers.push((name.to_owned(), raw.clone()));
                 }
-                _ => None,
-            })
-            .collect();
+                _ => {
+                    let says = "is a variable, and an object has a value";
+                    let at = format!("{at}.headers.{name}");
+                    return Err(Kept::of(&at, value, says, "write the value"));
+                }
+            }
+        }
         let credential = match member(node, "credential") {
-            Some(node) => Some(Credential::of(node, usual)?),
+            Some(node) => Some(Credential::of(&format!("{at}.credential"), node, usual)?),
             None => None,
         };
-        Some(Self {
+        Ok(Self {
             schema,
             is_tls,
-            host: host.to_owned(),
+            host,
             port,
-            prefix: prefix.to_owned(),
-            headers: headers?,
+            prefix,
+            headers,
             credential,
         })
     }
@@ -175,30 +211,35 @@ impl Backend {
 }
 
 impl Credential {
-    fn of(node: &Node, usual: &str) -> Option<Self> {
-        if !has_only(node, &["env", "file", "header"]) {
-            return None;
-        }
+    fn of(at: &str, node: &Node, usual: &str) -> Result<Self, Kept> {
+        only(at, node, &["env", "file", "header"])?;
         let kind = match text(node, "header").unwrap_or(usual) {
             "authorization" => "APIKey",
             "x-api-key" => "AnthropicAPIKey",
             "api-key" => "AzureAPIKey",
-            _ => return None,
+            _ => {
+                let says = "is no header that a BackendSecurityPolicy sends a key in";
+                let hint = "write authorization, x-api-key or api-key";
+                return Err(Kept::of(&format!("{at}.header"), node, says, hint));
+            }
         };
         let from = match (text(node, "env"), text(node, "file")) {
             (Some(name), None) => ("substitution.aigw.run/env/apiKey", name),
             (None, Some(path)) => ("substitution.aigw.run/file/apiKey", path),
-            _ => return None,
+            _ => return Err(Kept::of(at, node, "names no source", "write env or file")),
         };
         let from = (from.0, from.1.to_owned());
-        (!from.1.contains('$')).then_some(Self { kind, from })
+        match from.1.contains('$') {
+            true => Err(Kept::variable(at, node)),
+            false => Ok(Self { kind, from }),
+        }
     }
 }
 
 /// A route that objects can say.
 pub(super) struct Route {
     name: String,
-    workloads: Vec<String>,
+    pub(super) workloads: Vec<String>,
     /// Names of models, or beginnings with a `*`; all where there is none.
     models: Vec<String>,
     pub(super) backends: Vec<String>,
@@ -216,19 +257,26 @@ struct Limit {
 }
 
 impl Route {
+    /// The route at this place of the document; `name` is what it is called where it says no name.
     pub(super) fn of(
+        at: &str,
         node: &Node,
+        name: &str,
         callers: &str,
         users: Option<&str>,
-        is_known: &dyn Fn(&str) -> bool,
-    ) -> Option<Self> {
+    ) -> Result<Self, Kept> {
         let members = ["name", "workload", "match", "backend", "model", "limits"];
+        only(at, node, &members)?;
         let matched = member(node, "match");
-        if !has_only(node, &members) || matched.is_some_and(|of| !has_only(of, &["model"])) {
-            return None;
+        if let Some(of) = matched {
+            only(&format!("{at}.match"), of, &["model"])?;
         }
+        let needed = |of: Option<&Node>, path: &str| match texts(of) {
+            Some(all) if !all.is_empty() => Ok(all),
+            _ => Err(Kept::variable(&format!("{at}.{path}"), of.unwrap_or(node))),
+        };
         let models = match matched {
-            Some(of) => texts(member(of, "model")).filter(|all| !all.is_empty())?,
+            Some(of) => needed(member(of, "model"), "match.model")?,
             None => Vec::new(),
         };
         // All of them is no match.
@@ -236,21 +284,31 @@ impl Route {
             true => Vec::new(),
             false => models,
         };
-        let limit = |node: &Node| Limit::of(node, callers, users);
-        let limits = items(member(node, "limits")).into_iter().map(limit);
-        let route = Self {
-            name: text(node, "name").filter(|name| is_name(name))?.to_owned(),
-            workloads: texts(member(node, "workload"))?,
+        if !is_name(name) {
+            let says = format!("is called {name:?}, which is no name of an object");
+            let node = member(node, "name").unwrap_or(node);
+            return Err(Kept::of(&format!("{at}.name"), node, &says, NAME));
+        }
+        let mut limits = Vec::new();
+        for (index, limit) in items(member(node, "limits")).into_iter().enumerate() {
+            let at = format!("{at}.limits[{index}]");
+            limits.push(Limit::of(&at, limit, callers, users)?);
+        }
+        let model = text(node, "model");
+        if let Some(said) = member(node, "model")
+            && model.is_none_or(|model| model.contains('$'))
+        {
+            return Err(Kept::variable(&format!("{at}.model"), said));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            workloads: needed(member(node, "workload"), "workload")?,
             models,
-            backends: texts(member(node, "backend"))?,
-            model: text(node, "model").map(str::to_owned),
-            limits: limits.collect::<Option<Vec<Limit>>>()?,
+            backends: needed(member(node, "backend"), "backend")?,
+            model: model.map(str::to_owned),
+            limits,
             callers: callers.to_owned(),
-        };
-        let is_said = !route.backends.is_empty() && !route.workloads.is_empty();
-        let is_known = route.backends.iter().all(|name| is_known(name));
-        let model = route.model.as_ref();
-        (is_said && is_known && model.is_none_or(|model| !model.contains('$'))).then_some(route)
+        })
     }
 
     /// The route and its limits. Of several that take a call the older one has it, so each is a second younger than the one before.
@@ -325,31 +383,48 @@ impl Route {
 }
 
 impl Limit {
-    fn of(node: &Node, callers: &str, users: Option<&str>) -> Option<Self> {
-        let is_rolling = text(node, "window") == Some("rolling");
-        if !is_rolling || !has_only(node, &["requests", "tokens", "per", "window", "for"]) {
-            return None;
+    fn of(at: &str, node: &Node, callers: &str, users: Option<&str>) -> Result<Self, Kept> {
+        if text(node, "window") != Some("rolling") {
+            let says = "is a bucket that refills evenly, and objects count in windows";
+            let hint = "write window: rolling, which is never more in any window of its length";
+            return Err(Kept::of(&format!("{at}.window"), node, says, hint));
         }
+        only(at, node, &["requests", "tokens", "per", "window", "for"])?;
         let (is_of_tokens, amount) = match (text(node, "requests"), text(node, "tokens")) {
             (Some(requests), None) => (false, requests),
             (None, Some(tokens)) => (true, tokens),
-            _ => return None,
+            _ => {
+                let says = "is not one amount, of requests or of tokens";
+                return Err(Kept::of(at, node, says, "write requests or tokens"));
+            }
         };
-        let unit = match text(node, "per")? {
+        let unit = match text(node, "per").unwrap_or_default() {
             "1s" => "Second",
             "1m" => "Minute",
             "1h" => "Hour",
             "1d" => "Day",
-            _ => return None,
+            _ => {
+                let says = "is no window of a BackendTrafficPolicy";
+                let hint = "write 1s, 1m, 1h or 1d";
+                return Err(Kept::of(&format!("{at}.per"), node, says, hint));
+            }
         };
-        let users = match text(node, "for") {
-            None => None,
-            Some("user") => Some(users?),
-            Some(_) => return None,
+        let users = match (text(node, "for"), users) {
+            (None | Some("workload"), _) => None,
+            (Some("user"), Some(users)) => Some(users),
+            _ => {
+                let says = "is for each of what objects do not tell apart";
+                let hint = "leave it out, or write for: user with a user_header in identity";
+                return Err(Kept::of(&format!("{at}.for"), node, says, hint));
+            }
         };
         let apart = std::iter::once(callers).chain(users);
-        Some(Self {
-            amount: amount.parse().ok()?,
+        let Ok(amount) = amount.parse() else {
+            let says = "has an amount that is no number";
+            return Err(Kept::of(at, node, says, "write the number in full"));
+        };
+        Ok(Self {
+            amount,
             unit,
             is_of_tokens,
             apart: apart.map(str::to_owned).collect(),

@@ -78,7 +78,7 @@ fn a_pool_is_the_pods_that_are_ready_once_the_gate_may_read_them() {
     assert_eq!(resolved["status"], "True");
     // One that is not ready is called no more.
     cluster.patch_status(&engine, &status(false));
-    eventually("nobody is left", || call(&gate, "pooled") == 500);
+    eventually("nobody is left", || call(&gate, "pooled") == 503);
     cluster.patch_status(&engine, &status(true));
     eventually("it is called again", || call(&gate, "pooled") == 200);
     cluster
