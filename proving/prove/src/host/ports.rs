@@ -30,9 +30,8 @@ pub(crate) fn free() -> io::Result<u16> {
     for _ in 0..100 {
         let drawn = RandomState::new().build_hasher().finish() % u64::from(PORTS.end - PORTS.start);
         let port = PORTS.start + u16::try_from(drawn).unwrap_or(0);
-        match TcpListener::bind(loopback(port)) {
-            Ok(_held) if is_first_handed_out(port) => return Ok(port),
-            Ok(_) => {}
+        match hand_out(port) {
+            Ok(()) => return Ok(port),
             Err(cause) => last = cause,
         }
     }
@@ -44,17 +43,20 @@ pub(crate) fn two_free() -> io::Result<[u16; 2]> {
     Ok([free()?, free()?])
 }
 
-/// Holds `port` as handed out. False where it is already, by this process or by another.
-fn is_first_handed_out(port: u16) -> bool {
-    let Ok(hold) = UdpSocket::bind(loopback(port)) else {
-        return false;
-    };
+/// Holds `port` as handed out. It is held first and looked at then: a look is a moment in which nobody else can listen there, also not
+/// whoever was handed it before.
+///
+/// # Errors
+/// It is held already, by this process or by another, or somebody listens there.
+fn hand_out(port: u16) -> io::Result<()> {
+    let hold = UdpSocket::bind(loopback(port))?;
+    drop(TcpListener::bind(loopback(port))?);
     let mut held = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
     if held.len() == HELD {
         held.pop_front();
     }
     held.push_back(hold);
-    true
+    Ok(())
 }
 
 /// A port that is bound and where nobody listens: it refuses connections, and nobody else can have it meanwhile.
@@ -79,4 +81,24 @@ impl Closed {
 /// Whether somebody listens on `port`.
 pub(crate) fn taken(port: u16) -> bool {
     TcpListener::bind(loopback(port)).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::{free, hand_out, loopback};
+
+    #[test]
+    fn whoever_was_handed_a_port_can_always_listen_there_while_others_draw_it() {
+        let port = free().expect("a port");
+        thread::scope(|scope| {
+            let drawn = scope.spawn(|| (0..20_000).filter(|_| hand_out(port).is_ok()).count());
+            while !drawn.is_finished() {
+                drop(TcpListener::bind(loopback(port)).expect("it is ours"));
+            }
+            assert_eq!(drawn.join().expect("it ended"), 0);
+        });
+    }
 }
