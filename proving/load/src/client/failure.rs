@@ -28,7 +28,7 @@ pub enum Failure {
     Body,
     /// A stream of 2xx that told of an error in an event.
     ErrorEvent,
-    /// A stream of 2xx that ended with neither a reason to finish nor `[DONE]`.
+    /// A stream of 2xx that ended with neither a reason to finish nor an end mark (`[DONE]`, `message_stop`).
     Unfinished,
     /// A whole response with a status other than 2xx.
     Status(u16),

@@ -74,7 +74,7 @@ pub struct Meaning {
     pub output: Option<Output>,
     /// Why generation ended, where it says so.
     pub finish: Option<Finish>,
-    /// It is the end mark, `[DONE]`.
+    /// It is the end mark: `[DONE]`, or Anthropic's `message_stop`.
     pub is_done: bool,
     /// It tells of an error.
     pub is_error: bool,
@@ -97,6 +97,7 @@ struct Names {
     object: Finder<'static>,
     event_line: Finder<'static>,
     usage: Finder<'static>,
+    kind: Finder<'static>,
 }
 
 static NAMES: LazyLock<Names> = LazyLock::new(|| Names {
@@ -114,6 +115,7 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| Names {
     object: Finder::new("\"object\""),
     event_line: Finder::new("\nevent:"),
     usage: Finder::new("\"usage\""),
+    kind: Finder::new("\"type\""),
 });
 
 impl Meaning {
@@ -122,7 +124,9 @@ impl Meaning {
     pub fn of(event: &[u8]) -> Self {
         let names = &*NAMES;
         let event = event.trim_ascii_end();
-        if event.ends_with(b"[DONE]") && event.len() <= "event: done\r\ndata: [DONE]".len() {
+        let is_done =
+            event.ends_with(b"[DONE]") && event.len() <= "event: done\r\ndata: [DONE]".len();
+        if is_done || event.len() <= STOP_BYTES_MAX && is_stop(event) {
             return Self {
                 is_done: true,
                 ..Self::default()
@@ -136,6 +140,13 @@ impl Meaning {
             usage: usage(event),
         }
     }
+}
+
+/// A `message_stop` is not longer: it says nothing else.
+const STOP_BYTES_MAX: usize = 128;
+
+fn is_stop(event: &[u8]) -> bool {
+    values(event, &NAMES.kind).any(|value| value.starts_with(b"\"message_stop\""))
 }
 
 /// Why generation ended, by an event or a body.
@@ -353,6 +364,8 @@ mod tests {
         let of = |event: &str| Meaning::of(event.as_bytes());
         assert!(of("data: [DONE]\n").is_done && of("data:[DONE]\r\n").is_done);
         assert!(!of(r#"data: {"content":"[DONE]"}"#).is_done);
+        assert!(of("event: message_stop\ndata: {\"type\": \"message_stop\"}\n").is_done);
+        assert!(!of(r#"data: {"text":"message_stop"}"#).is_done);
         let finish = of(r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#);
         assert!(finish.finish == Some(Finish::Stop) && finish.output.is_none());
         let of_reason = |reason: &str| {
