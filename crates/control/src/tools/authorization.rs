@@ -7,7 +7,7 @@ use crate::fields::{Item, Said};
 use crate::findings::{Findings, Spot};
 use crate::tree::Tree;
 
-use super::request::{quoted, translated};
+use super::request::{is_closed, quoted, translated};
 
 /// A rule: for which tools, and when.
 struct Rule {
@@ -149,7 +149,15 @@ fn rule(
         .filter(|of| !of.value.trim().is_empty())
     {
         match translated(said.value.trim()) {
-            Ok(cel) => rule.conditions.push(format!("({cel})")),
+            Ok(cel) if is_closed(&cel) => rule.conditions.push(format!("({cel})")),
+            Ok(_) => {
+                let says = "has a bracket that nothing closes, or that closes nothing";
+                findings.fault(
+                    &said.spot,
+                    says,
+                    "close each bracket in the condition itself",
+                );
+            }
             Err(fact) => {
                 let says = format!(
                     "looks at {}, which conditions do not know here",

@@ -127,9 +127,53 @@ fn member(text: &str) -> Option<(&str, usize)> {
         .then_some((name, before + name.len() + 4))
 }
 
+/// Whether each bracket that opens in a condition closes in it, and none closes that did not open: put between brackets, another one
+/// could end those.
+pub(super) fn is_closed(cel: &str) -> bool {
+    let mut open = Vec::new();
+    let mut rest = cel;
+    while let Some(c) = rest.chars().next() {
+        let length = literal(rest).unwrap_or_else(|| match rest.starts_with("//") {
+            true => rest.find('\n').unwrap_or(rest.len()),
+            false => c.len_utf8(),
+        });
+        match (length, c) {
+            (1, '(') => open.push(')'),
+            (1, '[') => open.push(']'),
+            (1, '{') => open.push('}'),
+            (1, ')' | ']' | '}') if open.pop() != Some(c) => return false,
+            _ => {}
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    open.is_empty()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::translated;
+    use super::{is_closed, translated};
+
+    #[test]
+    fn a_bracket_that_closes_what_did_not_open_is_seen_and_one_in_a_text_is_not() {
+        for cel in [
+            "(a || b) && c[0]",
+            "a == ')' || b == r\"(\"",
+            "a // )\n || b",
+            "{'x': [1]}",
+        ] {
+            assert!(is_closed(cel), "{cel}");
+        }
+        for cel in [
+            "false) || (true",
+            "(a",
+            "a]",
+            "(a]",
+            "// (\nfalse) || (true // )",
+            "a == '(') || (b",
+        ] {
+            assert!(!is_closed(cel), "{cel}");
+        }
+    }
 
     #[test]
     fn facts_of_a_request_become_ours_and_texts_stay_as_they_are() {

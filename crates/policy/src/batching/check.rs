@@ -59,6 +59,10 @@ impl Checker<'_> {
                 says: says.into(),
             };
             let mut one = read.map_err(|fault| refused(fault.to_string()))?;
+            if one.call.stream {
+                let says = "no call of a batch is answered by a stream; leave `stream` out";
+                return Err(refused(says.to_owned()));
+            }
             let kind = self.one(&mut one, bytes);
             let kind = kind.map_err(|refusal| refused(refusal.to_string()))?;
             let operation = kind.0;

@@ -114,6 +114,9 @@ fn a_batch_asks_for_what_its_callers_calls_may() {
         refused.starts_with("2: call 2 of the batch is refused: ") && refused.contains("m2"),
         "{refused}"
     );
+    let stream = r#"{"model":"m1","stream":true,"messages":[]}"#;
+    let stream = checked(&s, "a", None, &line("/v1/chat/completions", stream));
+    assert!(stream.expect_err("no stream").contains("`stream`"));
     // Its own, by a route that takes no batches.
     let refused = checked(&s, "b", None, &chat("elsewhere")).expect_err("another route");
     assert!(refused.starts_with("1: "), "{refused}");
