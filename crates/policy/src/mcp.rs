@@ -109,6 +109,15 @@ pub struct Server {
     pub changes: Arc<Changes>,
 }
 
+impl Server {
+    /// Whether clients are told its instructions. They have no pin: one whose changes are refused could say there what its tools may not.
+    #[must_use]
+    pub fn tells_instructions(&self) -> bool {
+        let pins = self.pins.as_ref();
+        pins.is_none_or(|pins| pins.on_change != OnChange::Refuse)
+    }
+}
+
 /// How often a server said that its lists changed, to whichever worker: what was asked for before is out of date for all.
 #[derive(Debug, Default)]
 pub struct Changes(AtomicU64);

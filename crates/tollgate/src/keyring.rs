@@ -16,6 +16,7 @@ use identity::keys::{Entry, KeyFile, NewKey, Previous, WrittenBudget, WrittenLim
 use ledger::date;
 use policy::snapshot::Snapshot;
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
 use serde_json::Value;
 
 pub(crate) use self::store::Absent;
@@ -49,7 +50,7 @@ pub(crate) struct Wanted {
     #[serde(default)]
     pub(crate) tags: BTreeMap<String, String>,
     /// Models that it may ask for; none given: all of its workload's.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some")]
     pub(crate) models: Vec<String>,
     /// Limits of its own.
     #[serde(default)]
@@ -60,6 +61,17 @@ pub(crate) struct Wanted {
     /// How long it is good.
     #[serde(default)]
     pub(crate) expires: Option<Time>,
+}
+
+/// A list that is written has something in it: of no models at all, it would be taken for all of them.
+fn some<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let models = Vec::<String>::deserialize(from)?;
+    if models.is_empty() {
+        return Err(D::Error::custom(
+            "`models` is empty: name at least one, or leave it out for all of the workload's",
+        ));
+    }
+    Ok(models)
 }
 
 /// How a key is rotated.

@@ -24,6 +24,7 @@ use wire::head::{Known, RequestHead};
 use super::ask::Failed;
 use super::call::{Call, Stop};
 use super::forward::{Asked, forward};
+use super::session::as_told;
 use super::{Arrived, admitted, answer, counted, invalid, listen, open, requests};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -189,7 +190,9 @@ async fn discovered<D: Downstream>(
     let mut failed = None;
     for open in opened {
         match open.opened {
-            Ok((_, answered)) => known.push((&open.server.name, Some(answered))),
+            Ok((_, answered)) => {
+                known.push((&open.server.name, Some(as_told(open.server, answered))));
+            }
             Err(why) => {
                 failed = Some(why);
                 known.push((&open.server.name, None));

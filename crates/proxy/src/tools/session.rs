@@ -97,7 +97,7 @@ pub(super) async fn begin<D: Downstream>(
                 session
                     .servers
                     .push(open_server(server, &answered, id.as_deref()));
-                known.push((&*server.name, Some(answered)));
+                known.push((&*server.name, Some(as_told(server, answered))));
             }
             Err(why) => {
                 if let Some(config) = config {
@@ -125,6 +125,14 @@ pub(super) async fn begin<D: Downstream>(
         give_back(call, open.take());
     }
     sent
+}
+
+/// What clients are told of a server's answer.
+pub(super) fn as_told(server: &Server, mut answered: Answered) -> Answered {
+    if !server.tells_instructions() {
+        answered.instructions = None;
+    }
+    answered
 }
 
 fn open_server(server: &Server, answered: &Answered, id: Option<&str>) -> OpenServer {

@@ -42,7 +42,7 @@ pub(crate) struct Scenario {
     #[serde(default)]
     pub(crate) protocol: Spoken,
     /// What calls are written in, where the upstream does not speak it: the subject translates each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) dialect: Option<Dialect>,
     /// Size of the request body; of a conversation that grows, the greatest.
     #[serde(default = "one_kilobyte")]

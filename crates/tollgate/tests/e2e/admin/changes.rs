@@ -244,6 +244,7 @@ fn what_cannot_be_a_key_is_refused_and_the_file_stays() {
             r#"{"workload":"chat","colour":"red"}"#,
             "unknown field `colour`",
         ),
+        (r#"{"workload":"chat","models":[]}"#, "`models` is empty"),
         (r#"{"workload":["chat"]}"#, "workload: invalid type"),
         (
             r#"{"workload":"chat","expires":"soon"}"#,

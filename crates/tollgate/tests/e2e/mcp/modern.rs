@@ -135,6 +135,20 @@ pub(super) fn messages(text: &str) -> Vec<Value> {
 }
 
 #[test]
+fn a_server_whose_changes_are_refused_tells_no_instructions() {
+    let (one, two) = (modern("one"), modern("two"));
+    let servers = format!(
+        "    one: {{ url: \"{}\", pin: refuse }}\n    two: {{ url: \"{}\", pin: warn }}",
+        url(&one),
+        url(&two)
+    );
+    let gate = Gate::start(&config(&servers, "    - { workload: agent }"), &[]);
+    let caller = Caller::new(&gate, "agent");
+    let told = ask(&caller, "server/discover", &json!({}));
+    assert_eq!(told.body["result"]["instructions"], "# two\n\nuse two");
+}
+
+#[test]
 fn a_client_without_a_session_uses_servers_without_sessions() {
     let (one, two) = (modern("one"), modern("two"));
     let servers = format!(
