@@ -159,32 +159,27 @@ impl Claim {
         {
             return Ok(false);
         }
-        let charged = self.charge(view, thing, memory).await;
-        let charged = charged.map_err(|why| match why {
-            NotCharged::Late(why) => {
+        let why = match self.charge(view, thing, memory).await {
+            Ok(is_settled) => return Ok(is_settled),
+            Err(NotCharged::Away) => return Err(Away),
+            Err(NotCharged::For(why)) => why,
+            Err(NotCharged::Late(why)) => {
                 let until = self.worker.now().after(LEFT_ALONE);
                 memory.late.insert(thing.backend.clone(), until);
-                why.into()
+                why.to_owned()
             }
-            why => why,
-        });
-        match charged {
-            Ok(is_settled) => Ok(is_settled),
-            Err(NotCharged::Away | NotCharged::Late(_)) => Err(Away),
-            Err(NotCharged::For(why)) => {
-                if memory.told.insert(thing.at()) {
-                    tracing::warn!(
-                        batch = &*thing.id,
-                        backend = &*thing.backend,
-                        workload = &*thing.owner.workload,
-                        why,
-                        see = "docs/troubleshooting.md#a-batch-is-not-counted",
-                        "a batch cannot be counted now"
-                    );
-                }
-                Ok(false)
-            }
+        };
+        if memory.told.insert(thing.at()) {
+            tracing::warn!(
+                batch = &*thing.id,
+                backend = &*thing.backend,
+                workload = &*thing.owner.workload,
+                why,
+                see = "docs/troubleshooting.md#a-batch-is-not-counted",
+                "a batch cannot be counted now"
+            );
         }
+        Ok(false)
     }
 
     async fn charge(
