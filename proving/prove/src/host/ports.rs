@@ -6,8 +6,10 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Mutex, PoisonError};
+
+use tokio::net::TcpSocket;
 
 /// Below those that are given to outgoing connections (by Linux from 32,768, by gVisor from 16,000): no connection takes one in
 /// between, and none that asks a server that has ended reaches itself.
@@ -43,14 +45,13 @@ pub(crate) fn two_free() -> io::Result<[u16; 2]> {
     Ok([free()?, free()?])
 }
 
-/// Holds `port` as handed out. It is held first and looked at then: a look is a moment in which nobody else can listen there, also not
-/// whoever was handed it before.
+/// Holds `port` as handed out.
 ///
 /// # Errors
 /// It is held already, by this process or by another, or somebody listens there.
 fn hand_out(port: u16) -> io::Result<()> {
     let hold = UdpSocket::bind(loopback(port))?;
-    drop(TcpListener::bind(loopback(port))?);
+    drop(look(port)?);
     let mut held = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
     if held.len() == HELD {
         held.pop_front();
@@ -59,17 +60,29 @@ fn hand_out(port: u16) -> io::Result<()> {
     Ok(())
 }
 
+/// Binds `port` beside whoever bound it so too, and listens not: as long as it lives, and in a child that was forked meanwhile and did
+/// not start its program yet, whoever was handed the port can listen there.
+///
+/// # Errors
+/// Somebody listens there.
+fn look(port: u16) -> io::Result<TcpSocket> {
+    let look = TcpSocket::new_v4()?;
+    look.set_reuseaddr(true)?;
+    look.bind(loopback(port))?;
+    Ok(look)
+}
+
 /// A port that is bound and where nobody listens: it refuses connections, and nobody else can have it meanwhile.
 #[cfg(test)]
 pub(crate) struct Closed {
     pub(crate) address: SocketAddr,
-    _bound: tokio::net::TcpSocket,
+    _bound: TcpSocket,
 }
 
 #[cfg(test)]
 impl Closed {
     pub(crate) fn new() -> Self {
-        let bound = tokio::net::TcpSocket::new_v4().expect("a socket");
+        let bound = TcpSocket::new_v4().expect("a socket");
         bound.bind(loopback(0)).expect("a port");
         Self {
             address: bound.local_addr().expect("an address"),
@@ -80,25 +93,30 @@ impl Closed {
 
 /// Whether somebody listens on `port`.
 pub(crate) fn taken(port: u16) -> bool {
-    TcpListener::bind(loopback(port)).is_err()
+    look(port).is_err()
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
-    use std::thread;
 
-    use super::{free, hand_out, loopback};
+    use super::{free, hand_out, look, loopback, taken};
 
     #[test]
-    fn whoever_was_handed_a_port_can_always_listen_there_while_others_draw_it() {
+    fn a_port_that_was_handed_out_is_not_handed_out_again() {
         let port = free().expect("a port");
-        thread::scope(|scope| {
-            let drawn = scope.spawn(|| (0..20_000).filter(|_| hand_out(port).is_ok()).count());
-            while !drawn.is_finished() {
-                drop(TcpListener::bind(loopback(port)).expect("it is ours"));
-            }
-            assert_eq!(drawn.join().expect("it ended"), 0);
-        });
+        hand_out(port).expect_err("it is held");
+    }
+
+    #[test]
+    fn a_look_takes_the_port_from_nobody_and_sees_who_listens() {
+        let port = free().expect("a port");
+        let looks = [
+            look(port).expect("nobody listens"),
+            look(port).expect("a look is no listener"),
+        ];
+        let listener = TcpListener::bind(loopback(port)).expect("looks take nothing");
+        assert!(taken(port));
+        drop((looks, listener));
     }
 }
