@@ -11,6 +11,7 @@ use wire::call::{Boundary, CallHead};
 use wire::encoding::Coding;
 use wire::head::{Known, RequestHead};
 
+use super::attempting::upstream_operation;
 use super::cost::{at_most, demand};
 use super::verdict::Machine;
 use crate::budget::Unit;
@@ -278,7 +279,7 @@ pub(super) fn admit(
     *chosen = Some(grant.route);
     may(Some(rule))?;
     if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
-        check_state(opened.operation, call, rule)?;
+        check_state(opened.operation, call, rule, s)?;
     }
     if let Some(call) = call.filter(|call| !call.besides.is_empty()) {
         check_besides(opened.workload, call, rule, caller, s)?;
@@ -468,16 +469,33 @@ pub(crate) fn check_state(
     operation: Operation,
     call: &CallHead,
     rule: &Route,
+    s: &Snapshot,
 ) -> Result<(), Refusal> {
     if call.background && operation == Operation::Responses {
         return Err(Refusal::Background);
     }
     match call.keeps {
+        // Whoever shares the account, it is not asked: the translation refuses the call, and says what helps.
+        Some("previous_response_id" | "conversation")
+            if operation == Operation::Responses && is_always_translated(operation, rule, s) =>
+        {
+            Ok(())
+        }
         Some(member) if operation.names_stored() && !rule.is_exclusive => {
             Err(Refusal::SharedAccount { member })
         }
         _ => Ok(()),
     }
+}
+
+/// Whether no backend of the rule speaks the call's own dialect.
+fn is_always_translated(operation: Operation, rule: &Route, s: &Snapshot) -> bool {
+    rule.backends.iter().all(|id| {
+        let backend = s.backend(*id);
+        let filters = backend.map(|backend| rule.filters.iter().chain(&backend.filters));
+        let asked = filters.and_then(|filters| upstream_operation(operation, filters));
+        asked.is_some_and(|asked| asked != operation)
+    })
 }
 
 /// Refuses a call that names a model besides its own which its route, its caller's key or a budget of models holds apart.
