@@ -15,12 +15,13 @@ mod user;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use experiment::certificate::{Certificate, Certifier, LATE_S, Leaving};
-use experiment::workload::{Part, SessionCounts, WorkloadError};
+use experiment::workload::{SessionCounts, WorkloadError};
+use serde::{Deserialize, Serialize};
 
 use crate::client::TrustError;
 use crate::observer::{Counters, Live, Measure, Observations};
@@ -63,11 +64,11 @@ pub struct Running {
     control: Control,
     /// By thread and profile.
     live: Vec<Vec<Arc<Live>>>,
-    threads: Vec<JoinHandle<Result<Seen, LoadError>>>,
+    threads: Vec<JoinHandle<Result<Outcome, LoadError>>>,
 }
 
 /// What was seen of one profile.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ProfileOutcome {
     /// Of its exchanges.
     pub observations: Observations,
@@ -75,8 +76,8 @@ pub struct ProfileOutcome {
     pub sessions: SessionCounts,
 }
 
-/// What a run was like.
-#[derive(Debug, Clone, Default)]
+/// What a run was like. Read from a text it has no part of a certificate.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// In the plan's order.
     pub profiles: Vec<ProfileOutcome>,
@@ -91,18 +92,8 @@ pub struct Outcome {
     /// Whether [`Control::stop`] ended it: what was under way then is nobody's fault.
     pub is_cut: bool,
     /// When requests were due and when they left, where the plan asks for a certificate.
+    #[serde(skip)]
     pub sends: Option<Certifier>,
-}
-
-/// What one thread saw.
-struct Seen {
-    profiles: Vec<ProfileOutcome>,
-    measured: Duration,
-    cpu: Duration,
-    records_lost: u64,
-    ended: Duration,
-    is_cut: bool,
-    sends: Option<Certifier>,
 }
 
 impl Running {
@@ -145,28 +136,36 @@ impl Running {
     pub fn finish(self) -> Result<Outcome, LoadError> {
         let mut outcome = Outcome::default();
         for thread in self.threads {
-            let seen = thread.join().map_err(|_| LoadError::Panicked)??;
-            outcome.measured = outcome.measured.max(seen.measured);
-            outcome.client_cpu += seen.cpu;
-            outcome.records_lost += seen.records_lost;
-            outcome.ended = outcome.ended.max(seen.ended);
-            outcome.is_cut |= seen.is_cut;
-            match (&mut outcome.sends, seen.sends) {
-                (Some(sum), Some(one)) => sum.absorb(one),
-                (sum, one) => *sum = one,
-            }
-            let profiles = &mut outcome.profiles;
-            profiles.resize_with(seen.profiles.len(), ProfileOutcome::default);
-            for (sum, one) in profiles.iter_mut().zip(seen.profiles) {
-                sum.observations.absorb(&one.observations);
-                sum.sessions.absorb(one.sessions);
-            }
+            outcome.absorb(thread.join().map_err(|_| LoadError::Panicked)??);
         }
         Ok(outcome)
     }
 }
 
 impl Outcome {
+    /// Adds what another thread saw, or another run in step with this one ([`Plan::fleet`]).
+    pub fn absorb(&mut self, other: Self) {
+        self.measured = self.measured.max(other.measured);
+        self.client_cpu += other.client_cpu;
+        self.records_lost += other.records_lost;
+        self.ended = self.ended.max(other.ended);
+        self.is_cut |= other.is_cut;
+        match (&mut self.sends, other.sends) {
+            (Some(sum), Some(one)) => sum.absorb(one),
+            (sum, one @ Some(_)) => *sum = one,
+            (_, None) => {}
+        }
+        let profiles = &mut self.profiles;
+        profiles.resize_with(
+            profiles.len().max(other.profiles.len()),
+            ProfileOutcome::default,
+        );
+        for (sum, one) in profiles.iter_mut().zip(other.profiles) {
+            sum.observations.absorb(&one.observations);
+            sum.sessions.absorb(one.sessions);
+        }
+    }
+
     /// Whether what was sent has the law that was asked for; `None` where the plan did not ask for it.
     #[must_use]
     pub fn certificate(&self) -> Option<Certificate> {
@@ -204,11 +203,28 @@ impl Outcome {
     }
 }
 
+/// A run all of whose threads are ready.
+pub struct Ready {
+    plan: Arc<Plan>,
+    control: Control,
+    live: Vec<Vec<Arc<Live>>>,
+    starts: Vec<SyncSender<Instant>>,
+    threads: Vec<JoinHandle<Result<Outcome, LoadError>>>,
+}
+
 /// Starts `plan` on threads of its own, once all of them are ready.
 ///
 /// # Errors
 /// The plan makes no sense, or the operating system does not give what it needs.
 pub fn start(plan: Plan) -> Result<Running, LoadError> {
+    Ok(prepare(plan)?.start_at(Instant::now() + HEADSTART))
+}
+
+/// Makes the threads of `plan`, which wait to be told when to start.
+///
+/// # Errors
+/// The plan makes no sense, or the operating system does not give what it needs.
+pub fn prepare(plan: Plan) -> Result<Ready, LoadError> {
     plan.check()?;
     let plan = Arc::new(plan);
     let control = Control::new(&plan);
@@ -219,10 +235,7 @@ pub fn start(plan: Plan) -> Result<Running, LoadError> {
         let (start, when) = sync_channel(1);
         let given = thread::Given {
             plan: Arc::clone(&plan),
-            part: Part {
-                index: index as u64,
-                of: plan.threads as u64,
-            },
+            part: plan.part_of(index as u64),
             live: own.clone(),
             wishes: control.wishes(),
         };
@@ -237,18 +250,31 @@ pub fn start(plan: Plan) -> Result<Running, LoadError> {
     for _ in 0..plan.threads {
         is_ready.recv().map_err(|_| LoadError::Panicked)??;
     }
-    let start = Instant::now() + HEADSTART;
-    // A thread that is gone says why when it is joined.
-    for thread in &starts {
-        let _gone = thread.send(start);
-    }
-    let begin = start + plan.warm_up;
-    Ok(Running {
-        start,
-        begin,
-        end: begin + plan.measure,
+    Ok(Ready {
+        plan,
         control,
         live,
+        starts,
         threads,
     })
+}
+
+impl Ready {
+    /// Starts all threads at one moment.
+    #[must_use]
+    pub fn start_at(self, start: Instant) -> Running {
+        // A thread that is gone says why when it is joined.
+        for thread in &self.starts {
+            let _gone = thread.send(start);
+        }
+        let begin = start + self.plan.warm_up;
+        Running {
+            start,
+            begin,
+            end: begin + self.plan.measure,
+            control: self.control,
+            live: self.live,
+            threads: self.threads,
+        }
+    }
 }

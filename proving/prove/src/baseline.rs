@@ -158,12 +158,14 @@ fn differences(before: &Value, now: &Value) -> Vec<String> {
         ("/machine/cpu", "the machine's CPU"),
         ("/machine/cores", "its cores"),
         ("/seconds", "seconds of a measurement"),
+        ("/load_processes", "processes that send the load"),
         ("/requests", "requests"),
         ("/connections", "connections"),
     ];
     let differ = |(path, what): (&str, &str)| {
         let (was, is) = (of(before, path), of(now, path));
-        (was != is).then(|| format!("{what}: {was} before, {is} now"))
+        // What an older file does not say is no difference.
+        (was != is && !was.is_null()).then(|| format!("{what}: {was} before, {is} now"))
     };
     settings.into_iter().filter_map(differ).collect()
 }

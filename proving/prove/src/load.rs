@@ -28,7 +28,7 @@ use corpus::manifest::Manifest;
 use corpus::store::{Corpus, StoreError};
 use experiment::arrivals::{Process, Scope, Spec};
 use experiment::slo::Slo;
-use experiment::workload::Load;
+use experiment::workload::{Load, Part};
 use load::client::{Protocol, Reach, TargetError, Trust};
 use load::observer::Answers;
 use load::run::{LoadError, Plan};
@@ -335,6 +335,7 @@ fn rig(options: &Options, corpus: Corpus) -> Result<Rig, ReplayError> {
         workload: planned.workload,
         traffic: planned.traffic,
         threads: run.threads,
+        fleet: Part::WHOLE,
         warm_up: options.warm_up,
         measure: measure(options),
         drain: options.drain,

@@ -146,6 +146,9 @@ enum Command {
     /// The upstream of a race.
     #[command(hide = true)]
     Upstream(upstream::Upstream),
+    /// One of the processes that send the load of a race: what, it reads from its standard input.
+    #[command(hide = true)]
+    LoadWorker,
     /// Servers of tools, the upstream of a race of MCP gateways.
     #[command(hide = true)]
     ToolServer(tool_server::ToolServer),
@@ -250,6 +253,10 @@ fn main() -> ExitCode {
             Err(error) => refuse(&error),
         },
         Command::Upstream(options) => match upstream::serve(&options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error),
+        },
+        Command::LoadWorker => match race::fleet::worker::work() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => refuse(&error),
         },

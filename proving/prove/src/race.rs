@@ -10,6 +10,7 @@ mod bodies;
 pub(crate) mod cell;
 pub(crate) mod check;
 mod counts;
+pub(crate) mod fleet;
 mod metered;
 pub(crate) mod page;
 mod profile;
@@ -67,6 +68,9 @@ pub(crate) struct Race {
     /// Length of one measurement, after its warm-up [default: 3, with --quick 1].
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
+    /// So many processes send the load, each its share of the users or of the rate; as many as users at most.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    load_processes: u16,
     /// Also print the result as JSON on standard output; the table then goes to standard error.
     #[arg(long)]
     json: bool,
@@ -122,6 +126,11 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
         .tempdir()
         .map_err(rig)?;
     let of_tools = scenarios.iter().any(|scenario| scenario.mcp.is_some());
+    if of_tools && options.load_processes > 1 {
+        let says =
+            "--load-processes: sessions of tools are begun and used by one process; leave it out";
+        return Err(RaceError::Rig(says.into()));
+    }
     let upstream = if of_tools {
         Upstream::of_tools(home.path())
     } else {
@@ -138,7 +147,9 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
         .map(|subject| {
             let cgroup = options.cgroup.clone();
             let bench = Bench::new(subject, home.path(), upstream.port(), cgroup, &mut issuer);
-            Ok(bench?.of_tools(of_tools))
+            Ok(bench?
+                .of_tools(of_tools)
+                .asked_by(options.load_processes.into()))
         })
         .collect();
     let mut benches = benches.map_err(RaceError::Rig)?;
@@ -177,7 +188,7 @@ pub(crate) fn race(options: &Race) -> Result<bool, RaceError> {
     let machine = Machine::read(limit);
     let references = scenario::references(&options.dir).map_err(RaceError::Scenario)?;
     let result = RaceResult::new(machine, told, scenarios, rows, seconds, options.repeat);
-    let result = result.beside(references);
+    let result = result.beside(references).sent_by(options.load_processes);
     let json = result.to_json();
     let compared = before.map(|before| options.beside.compare(&before, &json));
     report(options, &result, &json, compared.as_ref())?;

@@ -38,6 +38,7 @@ mod ledger;
 mod limits;
 mod manifests;
 mod mcp;
+mod memory;
 mod observability;
 mod operations;
 mod overhead;

@@ -3,10 +3,10 @@
 //! Invariant: counts only ever grow.
 //! Not here: what became of requests (`load`).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Counts of sessions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionCounts {
     /// Begun.
     pub sessions: u64,

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
 /// Why an exchange has no good answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Failure {
@@ -73,6 +75,21 @@ impl Failure {
             None if number < Self::KINDS => code().map(Self::Status),
             None => None,
         }
+    }
+}
+
+/// As its number.
+impl Serialize for Failure {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(self.number() as u64)
+    }
+}
+
+impl<'de> Deserialize<'de> for Failure {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let number = u64::deserialize(from)?;
+        let kind = usize::try_from(number).ok().and_then(Self::of_number);
+        kind.ok_or_else(|| de::Error::custom(format!("no kind of failure has the number {number}")))
     }
 }
 

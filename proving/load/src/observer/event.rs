@@ -11,6 +11,7 @@
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
+use serde::{Deserialize, Serialize};
 
 /// What an event generates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub enum Output {
 }
 
 /// Why generation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Finish {
     /// By itself.
     Stop,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::event::Finish;
 use crate::client::Failure;
@@ -108,7 +109,7 @@ pub struct Quantiles {
 
 /// Everything that was due between the end of the warm-up and the end of the measurement, whenever it ended; events,
 /// outputs, tokens, bytes and `completed` are counted by the moment at which they came.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Observations {
     /// Requests answered 2xx and whole.
     pub answered: u64,
@@ -152,6 +153,32 @@ impl Default for Times {
                 .expect("1 is at most half of a day and 3 at most 5")
         };
         Self(Measure::ALL.iter().map(histogram).collect())
+    }
+}
+
+/// What was recorded, value by value: whoever reads it has the same histograms.
+impl Serialize for Times {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let recorded = |times: &Histogram<u64>| -> Vec<(u64, u64)> {
+            let values = times.iter_recorded();
+            values
+                .map(|value| (value.value_iterated_to(), value.count_at_value()))
+                .collect()
+        };
+        to.collect_seq(self.0.iter().map(recorded))
+    }
+}
+
+impl<'de> Deserialize<'de> for Times {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut times = Self::default();
+        let all = Vec::<Vec<(u64, u64)>>::deserialize(from)?;
+        for (histogram, recorded) in times.0.iter_mut().zip(all) {
+            for (value, count) in recorded {
+                histogram.saturating_record_n(value, count);
+            }
+        }
+        Ok(times)
     }
 }
 
@@ -311,5 +338,38 @@ mod tests {
         let latency = one.latency().expect("two");
         assert!(latency.p50 <= 1001 && latency.max >= 101_000, "{latency:?}");
         assert!(Observations::default().latency().is_none());
+    }
+
+    #[test]
+    fn what_another_process_saw_is_read_as_it_was() {
+        let mut seen = Observations::default();
+        for (at, measure) in Measure::ALL.into_iter().enumerate() {
+            for us in [1, 999, 123_456, 86_400_000_000 * at as u64] {
+                seen.record_many(measure, Duration::from_micros(us), 1 + at as u64);
+            }
+        }
+        seen.fail(Failure::Status(429), true);
+        seen.fail(Failure::Connect, false);
+        seen.was_told(Failure::Status(429), b"wait");
+        (seen.answered, seen.completed, seen.tokens) = (7, 6, 1.5);
+        let text = serde_json::to_string(&seen).expect("text");
+        let read: Observations = serde_json::from_str(&text).expect("as it was written");
+        assert_eq!(
+            format!("{:?}", (read.answered, read.completed, read.tokens)),
+            "(7, 6, 1.5)"
+        );
+        assert_eq!(
+            (&read.failures, &read.warm_up_failures),
+            (&seen.failures, &seen.warm_up_failures)
+        );
+        assert_eq!(read.said, seen.said);
+        for measure in Measure::ALL {
+            assert_eq!(
+                read.histogram(measure),
+                seen.histogram(measure),
+                "{measure:?}"
+            );
+            assert_eq!(read.quantiles(measure), seen.quantiles(measure));
+        }
     }
 }

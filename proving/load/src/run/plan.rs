@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use experiment::arrivals::{Process, Scope};
-use experiment::workload::{Enter, Load, Profile, Stay, Workload};
+use experiment::workload::{Enter, Load, Part, Profile, Stay, Workload};
 
 use super::LoadError;
 use crate::client::{Reach, Target};
@@ -32,6 +32,8 @@ pub struct Plan {
     pub traffic: Vec<Traffic>,
     /// Each has the users and arrivals whose number leaves its own as the remainder.
     pub threads: usize,
+    /// Which of several runs in step this is, each with so many threads: users and arrivals are shared out over all.
+    pub fleet: Part,
     /// Time from the start that is not measured.
     pub warm_up: Duration,
     /// Time that is measured, after the warm-up.
@@ -164,6 +166,7 @@ impl Plan {
                 request_id: None,
             }],
             threads: 1,
+            fleet: Part::WHOLE,
             warm_up: Duration::ZERO,
             measure,
             drain: timeout * 2,
@@ -176,6 +179,15 @@ impl Plan {
         }
     }
 
+    /// What falls to one of our threads.
+    pub(super) const fn part_of(&self, thread: u64) -> Part {
+        let threads = self.threads as u64;
+        Part {
+            index: self.fleet.index * threads + thread,
+            of: self.fleet.of * threads,
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), LoadError> {
         self.workload.check()?;
         let fault = |says: &str| Err(LoadError::Plan(says.to_owned()));
@@ -184,6 +196,9 @@ impl Plan {
         }
         if self.threads == 0 || self.threads > MOST_THREADS {
             return fault("a run has 1 to 1024 threads");
+        }
+        if self.fleet.index >= self.fleet.of {
+            return fault("bug: a run that is none of its fleet");
         }
         if self.traffic.len() != self.workload.profiles.len() {
             return fault("bug: not every profile of the workload has its traffic");

@@ -23,7 +23,7 @@ use super::lanes::{self, Lanes};
 use super::plan::{Plan, Traffic};
 use super::state::{ProfileState, Shared};
 use super::timers::Timers;
-use super::{LoadError, ProfileOutcome, Seen, user};
+use super::{LoadError, Outcome, ProfileOutcome, user};
 use crate::client::Client;
 use crate::observer::{Live, Observations, Records, Window};
 
@@ -54,7 +54,7 @@ pub(super) fn run(
     given: Given,
     ready: &SyncSender<Result<(), LoadError>>,
     start: &Receiver<Instant>,
-) -> Result<Seen, LoadError> {
+) -> Result<Outcome, LoadError> {
     let prepared = prepare(given);
     let (runtime, prepared) = match prepared {
         Ok(prepared) => prepared,
@@ -95,10 +95,10 @@ pub(super) fn run(
     if let Some(sends) = &mut sends {
         sends.stalled(shared.stalled.get());
     }
-    Ok(Seen {
+    Ok(Outcome {
         profiles: places.map(|(place, left)| outcome(place, left)).collect(),
         measured,
-        cpu,
+        client_cpu: cpu,
         records_lost,
         ended,
         is_cut: shared.is_cut.get(),

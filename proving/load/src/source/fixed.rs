@@ -62,6 +62,29 @@ impl Fixed {
     pub fn head(&self) -> &Head {
         &self.heads[0]
     }
+
+    /// All heads, in the order of their turns.
+    #[must_use]
+    pub fn heads(&self) -> &[Head] {
+        &self.heads
+    }
+
+    /// The body of each.
+    #[must_use]
+    pub const fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    /// How many turns were taken so far, where there are several heads.
+    #[must_use]
+    pub fn turns_taken(&self) -> usize {
+        self.turn.load(Ordering::Relaxed)
+    }
+
+    /// Turns up to this number were taken elsewhere.
+    pub fn go_on_from(&self, turn: usize) {
+        self.turn.fetch_max(turn, Ordering::Relaxed);
+    }
 }
 
 impl Source for Fixed {

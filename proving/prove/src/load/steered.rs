@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use experiment::arrivals::{Scope, Spec};
-use experiment::workload::Load;
+use experiment::workload::{Load, Part};
 use load::client::{Protocol, Reach};
 use load::run::{Outcome, Plan, Running};
 use load::source::{IdHeader, Secret};
@@ -183,6 +183,7 @@ impl Steered {
             workload: planned.workload,
             traffic: requests,
             threads: 1,
+            fleet: Part::WHOLE,
             warm_up: Duration::ZERO,
             measure: asked.longest,
             drain: Duration::ZERO,

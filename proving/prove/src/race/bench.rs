@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use experiment::workload::Part;
 use serde::Serialize;
 
 use super::bodies::{Bodies, Requests};
@@ -45,6 +46,8 @@ pub(crate) struct Bench {
     /// At least one; the client's requests go to them in turn.
     replicas: Vec<Replica>,
     version: Option<String>,
+    /// So many processes send what it is asked.
+    processes: usize,
     /// What the client sends it, filled in but for the token.
     client: Client,
     credentials: Credentials,
@@ -131,6 +134,7 @@ impl Bench {
             subject,
             replicas,
             version: None,
+            processes: 1,
             client: Client::default(),
             credentials,
             quota: None,
@@ -145,6 +149,12 @@ impl Bench {
     /// This as a gateway of tools, or of models.
     pub(crate) fn of_tools(mut self, is_so: bool) -> Self {
         self.talk = is_so.then(Talk::default);
+        self
+    }
+
+    /// This, asked by a fleet of so many processes.
+    pub(crate) const fn asked_by(mut self, processes: usize) -> Self {
+        self.processes = processes;
         self
     }
 
@@ -362,9 +372,9 @@ impl Bench {
         cell::measure(
             &self.addresses(upstream),
             sent,
-            scenario,
-            timing,
+            (scenario, timing),
             round,
+            self.processes,
             &parties,
         )
     }
@@ -433,7 +443,12 @@ impl Bench {
             let timing = scenario.timing(seconds);
             // After all rounds, with bodies that none of them had.
             let sent = self.sent(traffic, &timing, upstream, u64::MAX)?;
-            let plan = cell::plan(&self.addresses(upstream), sent, scenario, timing);
+            let plan = cell::plan(
+                &self.addresses(upstream),
+                sent,
+                (scenario, timing),
+                Part::WHOLE,
+            );
             let title = format!("{}, {}", self.subject.name, scenario.name);
             let processes = || self.processes(upstream);
             let home = self

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use experiment::random::Rng;
 use load::source::{Fixed, Head, Payload, Source, Turn};
+use serde::{Deserialize, Serialize};
 
 use author::Author;
 use conversation::Script;
@@ -39,7 +40,7 @@ const TEMPLATE: u64 = 1;
 const RENEWAL: u64 = 2;
 
 /// What bodies are to be like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum Kind {
     /// So many bodies of prose, over and over; without a number, none comes twice.
     Prose(Option<usize>),
@@ -56,7 +57,7 @@ pub(crate) enum Kind {
 }
 
 /// Bodies to be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
     /// Of a body, or of the last of a conversation, with everything around the messages.
@@ -69,10 +70,10 @@ pub(crate) struct Plan {
 /// Templates that were made.
 #[derive(Debug)]
 pub(crate) struct Pool {
+    plan: Plan,
     scripts: Vec<Script>,
     /// Whether each has other words whenever it is sent.
     renews: bool,
-    seed: u64,
 }
 
 /// The bodies of one round.
@@ -120,10 +121,19 @@ impl Plan {
             }
         };
         Pool {
+            plan: *self,
             scripts: (0..self.templates()).map(script).collect(),
             renews: !matches!(self.kind, Kind::Prose(Some(_)) | Kind::Code(Some(_))),
-            seed: self.seed,
         }
+    }
+
+    /// Those that one of several senders makes, so that each conversation is one sender's.
+    #[must_use]
+    pub(crate) fn shared_by(mut self, senders: usize) -> Self {
+        if let Kind::Conversations { at_once, .. } = &mut self.kind {
+            *at_once = at_once.div_ceil(senders.max(1));
+        }
+        self
     }
 }
 
@@ -136,6 +146,11 @@ impl Bodies {
             round,
             at: Mutex::new(At { sent: 0, open }),
         }
+    }
+
+    /// What they are made by, and of which round they are.
+    pub(crate) fn plan(&self) -> (Plan, u64) {
+        (self.pool.plan, self.round)
     }
 
     /// The messages of the next request.
@@ -165,7 +180,7 @@ impl Pool {
     fn text(&self, script: &Script, [round, generation, place]: [u64; 3]) -> Bytes {
         if self.renews {
             let name = [RENEWAL, round, generation, place];
-            let mut rng = Rng::stream(self.seed, &name);
+            let mut rng = Rng::stream(self.plan.seed, &name);
             script.text.renewed(&mut rng).into()
         } else {
             Bytes::copy_from_slice(script.text.bytes())
@@ -189,6 +204,14 @@ impl Requests {
 
     pub(crate) fn head(&self) -> &Head {
         self.fixed.head()
+    }
+
+    pub(crate) const fn fixed(&self) -> &Fixed {
+        &self.fixed
+    }
+
+    pub(crate) const fn bodies(&self) -> Option<&Bodies> {
+        self.bodies.as_ref()
     }
 }
 

@@ -14,13 +14,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use experiment::Limit;
+use experiment::workload::Part;
 use load::client::Target;
 use load::observer::Answers;
-use load::run::{Plan, Running, start};
+use load::run::Plan;
 use load::source::{Head, Source};
 
 use super::bodies::Requests;
 use super::counts::{Counts, Meter, Moments};
+use super::fleet::Generator;
 use super::scenario::{Scenario, Timing};
 use crate::host::machine::CoreTicks;
 use crate::host::quota::Throttling;
@@ -72,14 +74,18 @@ pub(crate) struct Sent {
     pub(crate) head: Head,
     pub(crate) source: Arc<dyn Source>,
     pub(crate) answers: Answers,
+    /// The same as `source` where processes beside this one can send it too.
+    pub(crate) requests: Option<Arc<Requests>>,
 }
 
 impl From<Requests> for Sent {
     fn from(requests: Requests) -> Self {
+        let requests = Arc::new(requests);
         Self {
             head: requests.head().clone(),
-            source: Arc::new(requests),
+            source: Arc::clone(&requests) as Arc<dyn Source>,
             answers: Answers::Any,
+            requests: Some(requests),
         }
     }
 }
@@ -110,12 +116,11 @@ struct Memory {
 pub(crate) fn measure(
     targets: &[SocketAddr],
     sent: Sent,
-    scenario: &Scenario,
-    timing: Timing,
+    (scenario, timing): (&Scenario, Timing),
     round: usize,
+    processes: usize,
     parties: &Parties<'_>,
 ) -> Result<Cell, String> {
-    let plan = plan(targets, sent, scenario, timing);
     let quiet = parties.meter.map(Meter::quiet);
     let mut memory = Memory {
         before: parties
@@ -126,22 +131,23 @@ pub(crate) fn measure(
         pss: None,
         after: 0,
     };
-    let running = start(plan).map_err(|error| error.to_string())?;
-    sleep_until(running.begin.checked_sub(AHEAD).unwrap_or(running.begin));
+    let mut generator = Generator::start(targets, sent, (scenario, timing), processes)?;
+    let starts = generator.begin();
+    sleep_until(starts.checked_sub(AHEAD).unwrap_or(starts));
     let begin = parties.meter.map(Meter::read);
-    sleep_until(running.begin);
+    sleep_until(starts);
     let before = read(parties);
-    watch(&running, &(parties.subject)(), &mut memory);
+    watch(&generator, &(parties.subject)(), &mut memory);
     let after = read(parties);
     let end = parties.meter.map(Meter::read);
     memory.pss = proportional(&(parties.subject)());
     let is_standing = scenario.hold && scenario.mcp.is_some();
     if is_standing {
         // A stream of a session has no end of its own.
-        running.control().stop();
+        generator.stop();
     }
-    let outcome = running.finish().map_err(|error| error.to_string())?;
-    let seen = outcome.total();
+    let generated = generator.finish()?;
+    let seen = generated.outcome.total();
     thread::sleep(SETTLE);
     memory.after = resident(&(parties.subject)());
     let counts = match (parties.meter, quiet, begin, end) {
@@ -175,7 +181,7 @@ pub(crate) fn measure(
     let measured = Measured {
         scenario,
         seen: &seen,
-        outcome: &outcome,
+        generated: &generated,
         before: &before,
         after: &after,
         memory: &memory,
@@ -193,12 +199,12 @@ pub(crate) fn measure(
     })
 }
 
-/// What the client is to do in `scenario`: the requests of each connection's user go to `targets` in turn.
+/// What the client is to do in `scenario`, or this part of it: the requests of each connection's user go to `targets` in turn.
 pub(crate) fn plan(
     targets: &[SocketAddr],
     sent: Sent,
-    scenario: &Scenario,
-    timing: Timing,
+    (scenario, timing): (&Scenario, Timing),
+    part: Part,
 ) -> Plan {
     let Timing {
         ramp,
@@ -210,7 +216,9 @@ pub(crate) fn plan(
     let mut plan = Plan::plain(targets[0], what, scenario.shape(), ramp, measure, timeout);
     plan.reach.targets = targets.iter().copied().map(Target::from).collect();
     plan.warm_up = warm_up;
-    plan.reach.protocol = scenario.spoken(plan.threads);
+    let senders = usize::try_from(part.of).unwrap_or(1);
+    plan.fleet = part;
+    plan.reach.protocol = scenario.spoken(plan.threads * senders);
     for traffic in &mut plan.traffic {
         traffic.answers = sent.answers;
     }
@@ -236,13 +244,13 @@ fn read(parties: &Parties<'_>) -> Reading {
     }
 }
 
-fn watch(running: &Running, subject: &[Process], memory: &mut Memory) {
+fn watch(generator: &Generator, subject: &[Process], memory: &mut Memory) {
     loop {
         let rss = resident(subject);
         if rss > memory.peak {
-            (memory.peak, memory.open) = (rss, running.open());
+            (memory.peak, memory.open) = (rss, generator.open());
         }
-        let left = running.end.saturating_duration_since(Instant::now());
+        let left = generator.end().saturating_duration_since(Instant::now());
         if left.is_zero() {
             return;
         }

@@ -44,6 +44,8 @@ pub(crate) struct RaceResult {
     pub(crate) rows: Vec<Row>,
     pub(crate) seconds: f64,
     pub(crate) rounds: u16,
+    /// So many processes sent the load.
+    pub(crate) load_processes: u16,
     /// What was published of others.
     pub(crate) references: Vec<Reference>,
 }
@@ -178,6 +180,7 @@ impl RaceResult {
             rows,
             seconds,
             rounds,
+            load_processes: 1,
             references: Vec::new(),
         }
     }
@@ -186,6 +189,12 @@ impl RaceResult {
     pub(crate) fn beside(mut self, references: Vec<Reference>) -> Self {
         let is_measured = |of: &Reference| self.scenarios.iter().any(|one| one.name == of.scenario);
         self.references = references.into_iter().filter(is_measured).collect();
+        self
+    }
+
+    /// With the load sent by so many processes.
+    pub(crate) const fn sent_by(mut self, processes: u16) -> Self {
+        self.load_processes = processes;
         self
     }
 
@@ -213,6 +222,7 @@ impl RaceResult {
             trusted: self.trusted(),
             seconds: self.seconds,
             rounds: self.rounds,
+            load_processes: self.load_processes,
             machine: &self.machine,
             subjects: &self.subjects,
             scenarios: &self.scenarios,
@@ -231,6 +241,7 @@ struct Whole<'a> {
     trusted: bool,
     seconds: f64,
     rounds: u16,
+    load_processes: u16,
     machine: &'a Machine,
     subjects: &'a [Told],
     scenarios: &'a [Scenario],

@@ -178,7 +178,7 @@ struct File {
 }
 
 /// When a scenario is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Timing {
     pub(crate) ramp: Duration,
     pub(crate) warm_up: Duration,

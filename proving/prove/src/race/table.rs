@@ -265,7 +265,19 @@ fn rig(section: &mut Section, rows: &[&Row]) {
         });
         let figures: Vec<_> = figures.collect();
         if !figures.is_empty() {
-            section.text(format!("{party}: {}", figures.join(", ")));
+            let senders = (party == "client").then(|| senders(rows)).flatten();
+            let senders = senders.unwrap_or_default();
+            section.text(format!("{party}{senders}: {}", figures.join(", ")));
         }
     }
+}
+
+/// Who sent, where that were several processes.
+fn senders(rows: &[&Row]) -> Option<String> {
+    let medians = |name| rows.iter().filter_map(move |row| row.median(name));
+    let processes = medians("client.processes").reduce(f64::max)?;
+    let least = medians("client.least_percent").reduce(f64::min)?;
+    Some(format!(
+        " ({processes:.0} processes, the least of them {least:.1} % of the answers)"
+    ))
 }

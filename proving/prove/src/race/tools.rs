@@ -265,6 +265,7 @@ impl Calls {
     fn sent(self, answers: Answers) -> Result<Sent, String> {
         let head = self.heads.first().ok_or("bug: no head")?.clone();
         Ok(Sent {
+            requests: None,
             head,
             source: Arc::new(self),
             answers,

@@ -9,11 +9,11 @@ mod broken;
 mod campaign;
 mod copied;
 mod faults;
+mod fleet;
 mod metered;
 mod offline;
 mod overhead;
 #[path = "../../src/host/ports.rs"]
-#[expect(dead_code, reason = "the tests need some of it")]
 mod ports;
 mod recipe;
 #[path = "../recomputed/mod.rs"]

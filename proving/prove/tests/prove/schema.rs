@@ -21,7 +21,8 @@ fn the_result_file_holds_what_is_documented_and_nothing_else() {
     let dir = subjects(&[SAME]);
     fs::write(dir.path().join("race.toml"), EVERY_KIND).expect("a file");
     with_counts(dir.path(), "same", "direct", page(100, 0));
-    let (_, result) = raced(&mut race(dir.path(), 1, &[]));
+    let fleet = ["--load-processes", "2"];
+    let (_, result) = raced(&mut race(dir.path(), 1, &fleet));
     let may_limit = !result.to_string().contains("no permission for cgroups");
     let names = |value: &Value| -> BTreeSet<String> {
         let object = value.as_object().expect("an object");

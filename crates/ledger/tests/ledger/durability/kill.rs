@@ -1,17 +1,20 @@
-//! `kill -9` at random moments: no acknowledged row is lost, none is duplicated.
+//! `kill -9` at random moments, and SIGBUS by an index that is cut: no acknowledged row is lost, none is duplicated.
 //!
 //! The child is this test binary, run again with a path in its environment. It prints what was
 //! acknowledged as durable; the parent kills it, opens the ledger, and compares. The page cache outlives
 //! a killed process, so this does not test power loss, which depends on `synchronous = FULL`.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use ledger::{Ledger, Period, Progress, ReadError, Reader};
+use rustix::process::Signal;
 use testing::{Draw, PATIENCE, number_of, pace, seed};
 
 use super::opening::open_count;
@@ -34,10 +37,13 @@ fn a_killed_writer_neither_loses_nor_duplicates_a_row() {
         // Some way into what comes after the last acknowledgement: a commit takes some milliseconds.
         let (promises, more) = (1 + draw.below(LIFE), draw.next() % 20_000);
         let first = (kill + 1) * 100_000_000;
-        for (kind, n) in child_lives(dir.path(), first, promises, Duration::from_micros(more)) {
-            let what = if kind == "S" { "settled" } else { "either" };
-            promised.insert(id(n).to_string(), (n, what));
-        }
+        let killed = |child: &mut Child| {
+            pace(Duration::from_micros(more));
+            child.kill().expect("kills");
+            child.wait().expect("ends");
+        };
+        let given = child_lives(dir.path(), first, promises, killed);
+        promised.extend(given.into_iter().map(promised_of));
         let (ledger, recovered) = Ledger::open(options(dir.path())).expect("recovers");
         assert!(
             !recovered.log.is_damaged && recovered.lost.is_empty(),
@@ -49,8 +55,49 @@ fn a_killed_writer_neither_loses_nor_duplicates_a_row() {
     check(&dir.path().join("ledger.db"), promised, indeterminate);
 }
 
-/// Starts a child, kills it so long after so many acknowledgements, and returns all that it was given.
-fn child_lives(dir: &Path, first: u64, promises: usize, more: Duration) -> Vec<(String, u64)> {
+/// SQLite has the index (`-shm`) mapped, and its log is read without one: what was acknowledged is in the file or in the log.
+#[test]
+fn a_writer_that_ends_by_an_index_that_is_cut_has_lost_no_row() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut promised = BTreeMap::new();
+    let mut indeterminate = 0;
+    // To nothing, within its header, and behind its first page: what is looked up at each commit stands behind that.
+    for (round, length) in [0, 100, 4096].into_iter().enumerate() {
+        let cut = |child: &mut Child| {
+            let index = dir.path().join("ledger.db-shm");
+            let index = OpenOptions::new().write(true).open(index);
+            index.expect("opens").set_len(length).expect("cuts");
+            let status = child.wait().expect("ends");
+            println!("cut to {length} bytes: {status}");
+            let signal = status.signal().expect("it ends by a signal");
+            assert_eq!(signal, Signal::BUS.as_raw(), "{status}");
+        };
+        let first = (1 + round as u64) * 100_000_000;
+        let given = child_lives(dir.path(), first, 200, cut);
+        promised.extend(given.into_iter().map(promised_of));
+        let (ledger, recovered) = Ledger::open(options(dir.path())).expect("recovers by itself");
+        assert!(
+            !recovered.log.is_damaged && recovered.lost.is_empty(),
+            "{recovered:?}"
+        );
+        indeterminate += recovered.indeterminate;
+        drop(ledger);
+    }
+    check(&dir.path().join("ledger.db"), promised, indeterminate);
+}
+
+fn promised_of((kind, n): (String, u64)) -> (String, (u64, &'static str)) {
+    let what = if kind == "S" { "settled" } else { "either" };
+    (id(n).to_string(), (n, what))
+}
+
+/// Starts a child, has it ended after so many acknowledgements, and returns all that it was given.
+fn child_lives(
+    dir: &Path,
+    first: u64,
+    promises: usize,
+    end: impl FnOnce(&mut Child),
+) -> Vec<(String, u64)> {
     let mut child = Command::new(std::env::current_exe().expect("a name"))
         .args([
             "--exact",
@@ -73,9 +120,7 @@ fn child_lives(dir: &Path, first: u64, promises: usize, more: Duration) -> Vec<(
     let mut given: Vec<_> = (0..promises)
         .map(|_| told.recv_timeout(PATIENCE).expect("it goes on writing"))
         .collect();
-    pace(more);
-    child.kill().expect("kills");
-    child.wait().expect("ends");
+    end(&mut child);
     given.extend(told);
     reading.join().expect("reads");
     given

@@ -336,6 +336,11 @@ impl Gate {
         self.memory("VmRSS:")
     }
 
+    /// What of it is no file's, and so no other process's.
+    pub(crate) fn own_kib(&self) -> i64 {
+        self.memory("RssAnon:")
+    }
+
     /// The most that it has ever had.
     pub(crate) fn peak_kib(&self) -> i64 {
         self.memory("VmHWM:")

@@ -11,13 +11,12 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use experiment::{Busy, Limit};
-use load::observer::{Observations, Quantiles};
-use load::run::Outcome;
-
 use super::{Memory, Reading};
 use crate::host::usage::{Usage, cpu_ns};
+use crate::race::fleet::Generated;
 use crate::race::scenario::Scenario;
+use experiment::{Busy, Limit};
+use load::observer::{Observations, Quantiles};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -26,7 +25,7 @@ pub(super) struct Measured<'a> {
     pub(super) scenario: &'a Scenario,
     /// Of all profiles, of which there is one.
     pub(super) seen: &'a Observations,
-    pub(super) outcome: &'a Outcome,
+    pub(super) generated: &'a Generated,
     pub(super) before: &'a Reading,
     pub(super) after: &'a Reading,
     pub(super) memory: &'a Memory,
@@ -47,6 +46,7 @@ impl Measured<'_> {
         figures.extend(self.rates());
         figures.extend(self.costs());
         figures.extend(self.least_share());
+        figures.extend(self.processes());
         if !self.scenario.hold {
             figures.extend(quantiles(&LATENCY, self.seen.latency()));
         }
@@ -105,11 +105,11 @@ impl Measured<'_> {
     }
 
     fn client_us(&self) -> f64 {
-        self.outcome.client_cpu.as_secs_f64() * 1e6
+        self.generated.outcome.client_cpu.as_secs_f64() * 1e6
     }
 
     fn seconds(&self) -> f64 {
-        self.outcome.measured.as_secs_f64()
+        self.generated.outcome.measured.as_secs_f64()
     }
 
     fn cores_of(&self, us: f64) -> f64 {
@@ -182,6 +182,19 @@ impl Measured<'_> {
                 least as f64 / all as f64 * 100.0,
             )
         })
+    }
+
+    /// Of a fleet: how many sent, and of what was answered the least that one of them had, in per cent.
+    fn processes(&self) -> Vec<Figure> {
+        let each = &self.generated.answered;
+        let (Some(least), all) = (each.iter().min(), each.iter().sum::<u64>()) else {
+            return Vec::new();
+        };
+        let mut figures = vec![("client.processes", each.len() as f64)];
+        if all > 0 {
+            figures.push(("client.least_percent", *least as f64 / all as f64 * 100.0));
+        }
+        figures
     }
 
     fn throttling(&self) -> Vec<Figure> {
