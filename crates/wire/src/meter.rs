@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 
+use self::id::IdReader;
 use crate::dialect::USAGE_EVENT;
 use crate::encoding::{Coding, Decoder};
 use crate::eventstream::{self, Kind};
@@ -34,6 +35,10 @@ pub enum Form {
     CodedJson(Coding),
     /// A stream of events that came under this coding.
     CodedEvents(Coding),
+    /// One JSON document that has an id by which a later call may name it.
+    NamedJson,
+    /// A stream of events of which the first have such an id.
+    NamedEvents,
 }
 
 /// What an answer said, as far as it was read.
@@ -83,6 +88,14 @@ enum Inner {
     },
     Frames(Box<Frames>),
     Coded(Box<Coded>),
+    Named(Box<Named>),
+}
+
+/// An answer with an id, which stands near its beginning.
+#[derive(Debug)]
+struct Named {
+    meter: Meter,
+    id: IdReader,
 }
 
 /// Binary events, read beside the bytes that pass.
@@ -124,6 +137,12 @@ impl Meter {
                 decoded_bytes: 0,
             }))
         };
+        let named = |form| {
+            Inner::Named(Box::new(Named {
+                meter: Self::new(form),
+                id: IdReader::default(),
+            }))
+        };
         Self(match form {
             Form::Unread => Inner::Unread,
             Form::Json => Inner::Json(UnaryUsage::default()),
@@ -141,6 +160,8 @@ impl Meter {
             Form::Frames => Inner::Frames(Box::default()),
             Form::CodedJson(coding) => coded(coding, Form::Json),
             Form::CodedEvents(coding) => coded(coding, Form::Events { withhold: false }),
+            Form::NamedJson => named(Form::Json),
+            Form::NamedEvents => named(Form::Events { withhold: false }),
         })
     }
 
@@ -196,6 +217,10 @@ impl Meter {
             Inner::Events { scanner, .. } => scanner.observe(chunk),
             Inner::Frames(frames) => frames.observe(chunk),
             Inner::Coded(coded) => coded.observe(chunk),
+            Inner::Named(named) => {
+                named.id.push(chunk);
+                named.meter.observe(chunk);
+            }
         }
     }
 
@@ -204,6 +229,7 @@ impl Meter {
         match &mut self.0 {
             Inner::Events { scanner, .. } => scanner.finish(&mut Vec::new()),
             Inner::Coded(coded) => coded.meter.finish(),
+            Inner::Named(named) => named.meter.finish(),
             Inner::Unread | Inner::Json(_) | Inner::Frames(_) => {}
         }
     }
@@ -214,7 +240,11 @@ impl Meter {
     pub fn text<'a>(&'a self, chunk: &'a [u8]) -> &'a [u8] {
         match &self.0 {
             Inner::Coded(coded) => &coded.text,
-            Inner::Unread | Inner::Json(_) | Inner::Events { .. } | Inner::Frames(_) => chunk,
+            Inner::Unread
+            | Inner::Json(_)
+            | Inner::Events { .. }
+            | Inner::Frames(_)
+            | Inner::Named(_) => chunk,
         }
     }
 
@@ -225,6 +255,7 @@ impl Meter {
             Inner::Events { scanner, .. } => Some(scanner.stats().data_events),
             Inner::Frames(frames) => Some(frames.events),
             Inner::Coded(coded) => coded.known(coded.meter.events()),
+            Inner::Named(named) => named.meter.events(),
             Inner::Unread | Inner::Json(_) => None,
         }
     }
@@ -246,6 +277,7 @@ impl Meter {
                     ..so_far
                 }
             }
+            Inner::Named(named) => named.meter.so_far(),
             Inner::Unread | Inner::Json(_) => Heard::NOTHING,
         }
     }
@@ -255,7 +287,21 @@ impl Meter {
     pub fn has_end_mark(&self) -> bool {
         match &self.0 {
             Inner::Events { scanner, .. } => scanner.stats().done,
+            Inner::Named(named) => named.meter.has_end_mark(),
             Inner::Unread | Inner::Json(_) | Inner::Frames(_) | Inner::Coded(_) => false,
+        }
+    }
+
+    /// The id of an answer of a form that has one, where it was told.
+    #[must_use]
+    pub fn id(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Inner::Named(named) => named.id.told(),
+            Inner::Unread
+            | Inner::Json(_)
+            | Inner::Events { .. }
+            | Inner::Frames(_)
+            | Inner::Coded(_) => None,
         }
     }
 
@@ -270,6 +316,7 @@ impl Meter {
             },
             Inner::Events { scanner, .. } => of_stream(scanner),
             Inner::Frames(frames) => frames.heard(),
+            Inner::Named(named) => named.meter.heard(is_whole),
             Inner::Coded(coded) => {
                 if is_whole && coded.decoder.finish().is_err() {
                     return Heard {
@@ -370,5 +417,6 @@ impl Coded {
     }
 }
 
+mod id;
 #[cfg(test)]
 mod tests;

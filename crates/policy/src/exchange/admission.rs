@@ -252,6 +252,7 @@ pub(super) fn admit(
     call: Option<&CallHead>,
     bytes: u64,
     estimator: impl Fn(RouteId) -> Estimator,
+    before: impl FnOnce() -> u64,
     chosen: &mut Option<RouteId>,
     now: Mono,
     unix_ms: u64,
@@ -277,7 +278,8 @@ pub(super) fn admit(
     } = grant(opened, head, caller, call, s)?;
     *chosen = Some(grant.route);
     may(Some(rule))?;
-    if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
+    let leans = call.filter(|call| call.leans_on_upstream());
+    if let Some(call) = leans {
         check_state(opened.operation, call, rule)?;
     }
     if let Some(call) = call.filter(|call| !call.besides.is_empty()) {
@@ -292,10 +294,13 @@ pub(super) fn admit(
         return Err(Refusal::FormModel);
     }
     let estimator = estimator(grant.route);
-    let tokens = match charged {
+    let mut tokens = match charged {
         Some(charged) => Demand::charged(charged.tokens),
         None => demand(opened.operation, call, bytes, &estimator, rule.output_max),
     };
+    if leans.is_some() && charged.is_none() {
+        tokens = tokens.behind(before());
+    }
     let (prompt_estimate, completion) = (tokens.prompt_charged, tokens.completion);
     let mut reservation = reserve(opened.workload, caller, (at, grant), tokens, now, s, levels)?;
     // A body that is not read is not rewritten either.

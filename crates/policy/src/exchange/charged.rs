@@ -18,6 +18,7 @@ use crate::attempt::Sent;
 use crate::billing::BilledBy;
 use crate::clock::Mono;
 use crate::disconnect::DisconnectOutcome;
+use crate::levels::Levels;
 use crate::record::{Outcome, Record};
 use crate::snapshot::Snapshot;
 use crate::tokens::{Count, Tokens};
@@ -67,7 +68,7 @@ impl Exchange {
             return false;
         };
         match active.metering {
-            Metering::Read => true,
+            Metering::Read | Metering::Named => true,
             Metering::Nothing => active.charged_unanswered(&self.record, true, s).is_some(),
             Metering::Size | Metering::Error | Metering::Retracted => false,
         }
@@ -98,7 +99,7 @@ impl Running<'_> {
         if let Some(span) = &mut finished.span {
             span.end(whole);
         }
-        self.record.tokens = self.tokens(meter, is_whole, s);
+        self.record.tokens = self.tokens(meter, is_whole, s, env.levels);
         if self.record.unconfirmed.attempts > 0 {
             let Tokens {
                 prompt, completion, ..
@@ -134,13 +135,23 @@ impl Running<'_> {
     }
 
     /// What it is charged; nothing where no response that costs tokens came.
-    fn tokens(&mut self, meter: &mut Meter, is_whole: bool, s: &Snapshot) -> Tokens {
+    fn tokens(
+        &mut self,
+        meter: &mut Meter,
+        is_whole: bool,
+        s: &Snapshot,
+        levels: &Levels,
+    ) -> Tokens {
         let active = &*self.call;
         let heard = match active.metering {
             Metering::Nothing if active.sent.get() != Sent::Whole => return Tokens::default(),
             Metering::Nothing => return self.estimated(s),
             Metering::Size => Heard::NOTHING,
             Metering::Read => meter.heard(is_whole),
+            Metering::Named => {
+                note(meter, is_whole, levels);
+                meter.heard(is_whole)
+            }
             // What it told before it broke off counts, though nobody was forwarded any of it.
             Metering::Retracted => match meter.heard(is_whole) {
                 heard if matches!(heard.reading, Reading::Valid(_)) => heard,
@@ -189,6 +200,18 @@ impl Running<'_> {
             (Some(_), code) => code,
         };
         charged.unwrap_or_default()
+    }
+}
+
+/// Keeps what a response came to, for calls that go on from it: their prompts hold all of it.
+#[cold]
+fn note(meter: &mut Meter, is_whole: bool, levels: &Levels) {
+    let Reading::Valid(usage) = *meter.heard(is_whole).reading else {
+        return;
+    };
+    let [prompt, completion] = [usage.prompt, usage.completion].map(|said| said.unwrap_or(0));
+    if let Some(id) = meter.id() {
+        levels.note_response(id, prompt.saturating_add(completion));
     }
 }
 

@@ -450,6 +450,7 @@ impl Exchange {
             call.as_deref(),
             self.record.bytes_in,
             |route| env.shard.estimator(route),
+            || self.tokens_before(env.levels),
             &mut route,
             env.now,
             self.record.started_unix_ms,

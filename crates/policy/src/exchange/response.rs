@@ -18,7 +18,7 @@ use super::{Active, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::{Failure, Sent, asked};
 use crate::clock::Mono;
 use crate::credential::UpstreamAuth;
-use crate::disconnect::{DisconnectOutcome, OnDisconnect, ReadBounds};
+use crate::disconnect::{DisconnectOutcome, OF_UNSEEN_PROMPTS, OnDisconnect, ReadBounds};
 use crate::id::BackendId;
 use crate::operation::Operation;
 use crate::plain::fields::names_websocket;
@@ -35,6 +35,8 @@ pub(super) enum Metering {
     Nothing,
     /// What is read of it.
     Read,
+    /// The same, and its id by which later calls may name it.
+    Named,
     /// Its size: a good one in a form that cannot be read.
     Size,
     /// What it says that it costs, if it says so: an error.
@@ -189,7 +191,7 @@ impl Running<'_> {
         if let Some(left) = &mut active.left {
             left.forwarded_events = matches!(
                 form,
-                Form::Events { .. } | Form::CodedEvents(_) | Form::Frames
+                Form::Events { .. } | Form::NamedEvents | Form::CodedEvents(_) | Form::Frames
             )
             .then_some(0);
             let within = left.bounds.map_or(Duration::ZERO, |bounds| bounds.time);
@@ -229,7 +231,7 @@ impl Running<'_> {
             active.sent.set(active.sent_before.get());
         }
         active.metering = match active.metering {
-            Metering::Read => Metering::Retracted,
+            Metering::Read | Metering::Named => Metering::Retracted,
             Metering::Nothing | Metering::Size | Metering::Error | Metering::Retracted => {
                 Metering::Nothing
             }
@@ -282,12 +284,13 @@ impl Running<'_> {
         &mut self,
         events: Option<u64>,
         reading_on: usize,
+        is_prompt_unseen: bool,
         env: &mut Env<'_>,
     ) -> Verdict {
         let active = &mut *self.call;
         let is_under_way = active.is_answered() || active.sent.get() != Sent::Nothing;
         let bounds = if is_under_way {
-            active.leave(events, reading_on, self.record, env)
+            active.leave(events, reading_on, is_prompt_unseen, self.record, env)
         } else {
             None
         };
@@ -341,6 +344,7 @@ impl Active {
         &mut self,
         events: Option<u64>,
         reading_on: usize,
+        is_prompt_unseen: bool,
         record: &Record,
         env: &mut Env<'_>,
     ) -> Option<ReadBounds> {
@@ -349,8 +353,12 @@ impl Active {
         }
         let route = record.route.and_then(|id| env.snapshot.route(id));
         let has_room = reading_on < env.snapshot.bounds.reads_to_end;
-        let (rest, bounds) = match route.map_or(OnDisconnect::Cancel, |route| route.abandon) {
-            OnDisconnect::Cancel => (DisconnectOutcome::Cancelled, None),
+        let said = match route.map_or(OnDisconnect::Unsaid, |route| route.abandon) {
+            OnDisconnect::Unsaid if is_prompt_unseen => OnDisconnect::ReadToEnd(OF_UNSEEN_PROMPTS),
+            said => said,
+        };
+        let (rest, bounds) = match said {
+            OnDisconnect::Unsaid | OnDisconnect::Cancel => (DisconnectOutcome::Cancelled, None),
             OnDisconnect::ReadToEnd(bounds) if has_room => {
                 (DisconnectOutcome::CutShort, Some(bounds))
             }
@@ -470,8 +478,19 @@ fn metering(
         Content::Frames | Content::Other => None,
     };
     match form {
+        // Calls of this API alone go on from an answer that its upstream keeps.
+        Some(form) if operation == Some(Operation::Responses) => named(form),
         Some(form) => (Metering::Read, form),
         None => (Metering::Size, Form::Unread),
+    }
+}
+
+/// An answer that later calls may name; in a coding its id is not looked for.
+fn named(form: Form) -> (Metering, Form) {
+    match form {
+        Form::Json => (Metering::Named, Form::NamedJson),
+        Form::Events { withhold: false } => (Metering::Named, Form::NamedEvents),
+        form => (Metering::Read, form),
     }
 }
 

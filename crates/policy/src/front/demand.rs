@@ -39,6 +39,16 @@ impl Demand {
         }
     }
 
+    /// The same of a call whose prompt stands behind so many tokens that its body only names.
+    #[cold]
+    pub(crate) fn behind(self, before: u64) -> Self {
+        Self {
+            prompt: self.prompt.saturating_add(before),
+            prompt_charged: self.prompt_charged.saturating_add(before),
+            ..self
+        }
+    }
+
     /// What to take from a bucket that holds `burst` at most. What is only guessed, a completion or how dense a prompt
     /// is, must not make a small limit refuse every call: then the whole bucket is taken instead.
     fn units(self, burst: u64) -> u64 {
