@@ -7,6 +7,7 @@
 use bytes::Bytes;
 
 use self::id::IdReader;
+use self::measured::Measured;
 use crate::dialect::USAGE_EVENT;
 use crate::encoding::{Coding, Decoder};
 use crate::eventstream::{self, Kind};
@@ -39,6 +40,17 @@ pub enum Form {
     NamedJson,
     /// A stream of events of which the first have such an id.
     NamedEvents,
+    /// One JSON document that may tell how many pieces, or how long a sound, it is billed by.
+    MeasuredJson,
+}
+
+/// What an answer is billed by beside tokens, where it tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Measure {
+    /// Pieces in its list `data`: images.
+    pub pieces: Option<u32>,
+    /// Seconds of sound, begun ones whole.
+    pub seconds: Option<u64>,
 }
 
 /// What an answer said, as far as it was read.
@@ -89,6 +101,7 @@ enum Inner {
     Frames(Box<Frames>),
     Coded(Box<Coded>),
     Named(Box<Named>),
+    Measured(Box<Measured>),
 }
 
 /// An answer with an id, which stands near its beginning.
@@ -162,6 +175,7 @@ impl Meter {
             Form::CodedEvents(coding) => coded(coding, Form::Events { withhold: false }),
             Form::NamedJson => named(Form::Json),
             Form::NamedEvents => named(Form::Events { withhold: false }),
+            Form::MeasuredJson => Inner::Measured(Box::default()),
         })
     }
 
@@ -221,6 +235,7 @@ impl Meter {
                 named.id.push(chunk);
                 named.meter.observe(chunk);
             }
+            Inner::Measured(measured) => measured.push(chunk),
         }
     }
 
@@ -230,7 +245,7 @@ impl Meter {
             Inner::Events { scanner, .. } => scanner.finish(&mut Vec::new()),
             Inner::Coded(coded) => coded.meter.finish(),
             Inner::Named(named) => named.meter.finish(),
-            Inner::Unread | Inner::Json(_) | Inner::Frames(_) => {}
+            Inner::Unread | Inner::Json(_) | Inner::Frames(_) | Inner::Measured(_) => {}
         }
     }
 
@@ -244,7 +259,8 @@ impl Meter {
             | Inner::Json(_)
             | Inner::Events { .. }
             | Inner::Frames(_)
-            | Inner::Named(_) => chunk,
+            | Inner::Named(_)
+            | Inner::Measured(_) => chunk,
         }
     }
 
@@ -256,7 +272,7 @@ impl Meter {
             Inner::Frames(frames) => Some(frames.events),
             Inner::Coded(coded) => coded.known(coded.meter.events()),
             Inner::Named(named) => named.meter.events(),
-            Inner::Unread | Inner::Json(_) => None,
+            Inner::Unread | Inner::Json(_) | Inner::Measured(_) => None,
         }
     }
 
@@ -278,7 +294,7 @@ impl Meter {
                 }
             }
             Inner::Named(named) => named.meter.so_far(),
-            Inner::Unread | Inner::Json(_) => Heard::NOTHING,
+            Inner::Unread | Inner::Json(_) | Inner::Measured(_) => Heard::NOTHING,
         }
     }
 
@@ -288,7 +304,11 @@ impl Meter {
         match &self.0 {
             Inner::Events { scanner, .. } => scanner.stats().done,
             Inner::Named(named) => named.meter.has_end_mark(),
-            Inner::Unread | Inner::Json(_) | Inner::Frames(_) | Inner::Coded(_) => false,
+            Inner::Unread
+            | Inner::Json(_)
+            | Inner::Frames(_)
+            | Inner::Coded(_)
+            | Inner::Measured(_) => false,
         }
     }
 
@@ -301,7 +321,22 @@ impl Meter {
             | Inner::Json(_)
             | Inner::Events { .. }
             | Inner::Frames(_)
-            | Inner::Coded(_) => None,
+            | Inner::Coded(_)
+            | Inner::Measured(_) => None,
+        }
+    }
+
+    /// What an answer of a form that tells it is billed by, once it was [heard](Self::heard).
+    #[must_use]
+    pub fn measure(&self) -> Measure {
+        match &self.0 {
+            Inner::Measured(measured) => measured.measure(),
+            Inner::Unread
+            | Inner::Json(_)
+            | Inner::Events { .. }
+            | Inner::Frames(_)
+            | Inner::Coded(_)
+            | Inner::Named(_) => Measure::default(),
         }
     }
 
@@ -317,6 +352,10 @@ impl Meter {
             Inner::Events { scanner, .. } => of_stream(scanner),
             Inner::Frames(frames) => frames.heard(),
             Inner::Named(named) => named.meter.heard(is_whole),
+            Inner::Measured(measured) => Heard {
+                reading: measured.finish(),
+                ..Heard::NOTHING
+            },
             Inner::Coded(coded) => {
                 if is_whole && coded.decoder.finish().is_err() {
                     return Heard {
@@ -418,5 +457,6 @@ impl Coded {
 }
 
 mod id;
+mod measured;
 #[cfg(test)]
 mod tests;

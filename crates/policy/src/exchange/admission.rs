@@ -19,7 +19,7 @@ use crate::caller::{Caller, OwnBudget, OwnLimit};
 use crate::clock::Mono;
 use crate::credential::protocols;
 use crate::estimate::Estimator;
-use crate::front::{Demand, Reservation, reserve};
+use crate::front::{Demand, Most, Reservation, reserve};
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
 use crate::mcp;
@@ -82,8 +82,8 @@ pub(super) struct Admitted {
     pub stream: bool,
     /// Estimate of prompt tokens, for a response that brings no usage.
     pub prompt_estimate: u64,
-    /// The most completion tokens that are believed, where the route says so.
-    pub completion_most: Option<u64>,
+    /// The most that is believed of what its answer is billed by.
+    pub most: Most,
     /// What it may come to, for the ledger.
     pub estimate: Estimate,
 }
@@ -320,6 +320,7 @@ pub(super) fn admit(
             backends: &rule.backends,
             prompt: prompt_estimate,
             completion,
+            pieces: tokens.most.pieces(),
             fixed: charged.and_then(|charged| s.prices.get(charged.price?).map(AsRef::as_ref)),
         };
         match budget_reservation::reserve(&asked, unix_ms, s, levels) {
@@ -348,7 +349,7 @@ pub(super) fn admit(
         withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
         stream: call.is_some_and(|c| c.stream),
         prompt_estimate,
-        completion_most: tokens.completion_most,
+        most: tokens.most,
         estimate,
     }))
 }

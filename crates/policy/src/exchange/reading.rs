@@ -511,7 +511,7 @@ impl Exchange {
             reservation: Some(admitted.reservation),
             estimate,
             prompt_estimate: admitted.prompt_estimate,
-            completion_most: admitted.completion_most,
+            most: admitted.most,
             call: call
                 .filter(|_| admitted.is_edited)
                 .map(|call| Box::new(std::mem::take(call))),

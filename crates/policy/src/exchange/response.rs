@@ -37,6 +37,8 @@ pub(super) enum Metering {
     Read,
     /// The same, and its id by which later calls may name it.
     Named,
+    /// The same, and the pieces or seconds that it is billed by.
+    Measured,
     /// Its size: a good one in a form that cannot be read.
     Size,
     /// What it says that it costs, if it says so: an error.
@@ -231,7 +233,7 @@ impl Running<'_> {
             active.sent.set(active.sent_before.get());
         }
         active.metering = match active.metering {
-            Metering::Read | Metering::Named => Metering::Retracted,
+            Metering::Read | Metering::Named | Metering::Measured => Metering::Retracted,
             Metering::Nothing | Metering::Size | Metering::Error | Metering::Retracted => {
                 Metering::Nothing
             }
@@ -478,19 +480,36 @@ fn metering(
         Content::Frames | Content::Other => None,
     };
     match form {
-        // Calls of this API alone go on from an answer that its upstream keeps.
-        Some(form) if operation == Some(Operation::Responses) => named(form),
+        Some(form) if is_special(operation) => special(operation, form),
         Some(form) => (Metering::Read, form),
         None => (Metering::Size, Form::Unread),
     }
 }
 
-/// An answer that later calls may name; in a coding its id is not looked for.
-fn named(form: Form) -> (Metering, Form) {
-    match form {
-        Form::Json => (Metering::Named, Form::NamedJson),
-        Form::Events { withhold: false } => (Metering::Named, Form::NamedEvents),
-        form => (Metering::Read, form),
+/// Whether more than its usage is read of an answer.
+fn is_special(operation: Option<Operation>) -> bool {
+    matches!(
+        operation,
+        Some(
+            Operation::Responses
+                | Operation::Images
+                | Operation::ImageEdits
+                | Operation::Transcriptions
+        )
+    )
+}
+
+/// How an answer is read that later calls may name, or that is billed by the piece; in a coding neither is looked for.
+#[cold]
+fn special(operation: Option<Operation>, form: Form) -> (Metering, Form) {
+    match (operation, form) {
+        (Some(Operation::Responses), Form::Json) => (Metering::Named, Form::NamedJson),
+        (Some(Operation::Responses), Form::Events { withhold: false }) => {
+            (Metering::Named, Form::NamedEvents)
+        }
+        (Some(Operation::Responses), form) => (Metering::Read, form),
+        (_, Form::Json) => (Metering::Measured, Form::MeasuredJson),
+        (_, form) => (Metering::Measured, form),
     }
 }
 
