@@ -152,6 +152,7 @@ pub fn affordable(
             backends: &of.chosen.route.backends,
             prompt: 1,
             completion: 0,
+            pieces: 0,
             fixed: None,
         };
         budget_reservation::reserve(&asked, unix_ms, s, levels)?.release(levels);

@@ -20,7 +20,7 @@ use crate::caller::{Caller, OwnBudget, OwnLimit};
 use crate::clock::Mono;
 use crate::credential::protocols;
 use crate::estimate::Estimator;
-use crate::front::{Demand, Reservation, reserve};
+use crate::front::{Demand, Most, Reservation, reserve};
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
 use crate::mcp;
@@ -83,8 +83,8 @@ pub(super) struct Admitted {
     pub stream: bool,
     /// Estimate of prompt tokens, for a response that brings no usage.
     pub prompt_estimate: u64,
-    /// The most completion tokens that are believed, where the route says so.
-    pub completion_most: Option<u64>,
+    /// The most that is believed of what its answer is billed by.
+    pub most: Most,
     /// What it may come to, for the ledger.
     pub estimate: Estimate,
 }
@@ -253,6 +253,7 @@ pub(super) fn admit(
     call: Option<&CallHead>,
     bytes: u64,
     estimator: impl Fn(RouteId) -> Estimator,
+    before: impl FnOnce() -> u64,
     chosen: &mut Option<RouteId>,
     now: Mono,
     unix_ms: u64,
@@ -278,7 +279,8 @@ pub(super) fn admit(
     } = grant(opened, head, caller, call, s)?;
     *chosen = Some(grant.route);
     may(Some(rule))?;
-    if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
+    let leans = call.filter(|call| call.leans_on_upstream());
+    if let Some(call) = leans {
         check_state(opened.operation, call, rule, s)?;
     }
     if let Some(call) = call.filter(|call| !call.besides.is_empty()) {
@@ -293,10 +295,13 @@ pub(super) fn admit(
         return Err(Refusal::FormModel);
     }
     let estimator = estimator(grant.route);
-    let tokens = match charged {
+    let mut tokens = match charged {
         Some(charged) => Demand::charged(charged.tokens),
         None => demand(opened.operation, call, bytes, &estimator, rule.output_max),
     };
+    if leans.is_some() && charged.is_none() {
+        tokens = tokens.behind(before());
+    }
     let (prompt_estimate, completion) = (tokens.prompt_charged, tokens.completion);
     let mut reservation = reserve(opened.workload, caller, (at, grant), tokens, now, s, levels)?;
     // A body that is not read is not rewritten either.
@@ -316,6 +321,7 @@ pub(super) fn admit(
             backends: &rule.backends,
             prompt: prompt_estimate,
             completion,
+            pieces: tokens.most.pieces(),
             fixed: charged.and_then(|charged| s.prices.get(charged.price?).map(AsRef::as_ref)),
         };
         match budget_reservation::reserve(&asked, unix_ms, s, levels) {
@@ -344,7 +350,7 @@ pub(super) fn admit(
         withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
         stream: call.is_some_and(|c| c.stream),
         prompt_estimate,
-        completion_most: tokens.completion_most,
+        most: tokens.most,
         estimate,
     }))
 }
