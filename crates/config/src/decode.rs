@@ -148,6 +148,8 @@ pub(crate) trait Written: Sized {
     /// Whether it may be quoted in a message that says what is wrong with it. A field that holds a secret, or may by a
     /// slip, shows nothing of it: [`HIDDEN`].
     const IS_SHOWN: bool = true;
+    /// Whether it is an address: what a variable held for it stands in a message, unless a secret may be in it.
+    const IS_ADDRESS: bool = false;
     /// Which texts its JSON Schema takes; all where it says none.
     const PATTERN: &'static str = "";
     /// Reads it.
@@ -212,7 +214,7 @@ impl Problem {
 pub(crate) struct At<T> {
     pub(crate) value: T,
     pub(crate) place: Place,
-    /// As [`Written::shown`], variables not filled in.
+    /// As [`Written::shown`], variables not filled in, but for an address.
     pub(crate) shown: String,
 }
 
@@ -244,6 +246,8 @@ impl<T: Written> Decode for At<T> {
         };
         let shown = if is_in_credential(path) && !T::HOLDS_SECRET {
             HIDDEN.into()
+        } else if T::IS_ADDRESS && scalar.filled == Filled::Yes && may_show(&scalar.text) {
+            format!("{} (of {})", quoted(&scalar.text), T::shown(&scalar.raw))
         } else {
             T::shown(&scalar.raw)
         };
@@ -299,6 +303,14 @@ impl<T: Written> Decode for At<T> {
         }
         json!({ "anyOf": [written, { "type": "string", "pattern": r"\$\{" }] })
     }
+}
+
+/// Whether what a variable held for an address is one, as far as anybody sees: neither a user nor a query, which may be secrets.
+fn may_show(text: &str) -> bool {
+    let mut ends = text.split(':').skip(1);
+    let is_address =
+        ends.any(|end| end.starts_with("//") || end.starts_with(|c: char| c.is_ascii_digit()));
+    is_address && !text.contains(['@', '?', '#'])
 }
 
 /// Whether this stands among the fields of what a credential is made of, where a secret is easily put into the wrong one.

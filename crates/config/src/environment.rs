@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::document::parse_with;
 use crate::fault::{Fault, Faults};
-use crate::lower::Loaded;
+use crate::lower::{Loaded, OR_AT_ROOT};
 use crate::servers::EditorServers;
 use crate::sources::Sources;
 
@@ -134,6 +134,9 @@ fn by_variable(mut faults: Faults, document: &str) -> Faults {
         let line = line.and_then(|before| document.lines().nth(before));
         if let Some(name) = line.and_then(variable) {
             name.clone_into(&mut fault.path);
+        }
+        if let Some(hint) = fault.hint.strip_suffix(OR_AT_ROOT) {
+            fault.hint = format!("{hint}; only a file can say that it is the root of the address");
         }
     }
     faults

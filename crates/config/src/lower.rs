@@ -25,6 +25,8 @@ use crate::schema::{self, Document};
 use crate::sources::Sources;
 use crate::vars;
 
+pub(crate) use self::backend::OR_AT_ROOT;
+
 mod actions;
 mod admin;
 mod authority;

@@ -20,6 +20,7 @@ pub(crate) struct Target {
 }
 
 impl Written for Target {
+    const IS_ADDRESS: bool = true;
     const PATTERN: &'static str = "^https?://[^/?#@]+(/[^?#]*)?$";
 
     fn read(text: &str) -> Result<Self, Problem> {
@@ -32,6 +33,7 @@ impl Written for Target {
 pub(crate) struct Collector(pub(crate) Target);
 
 impl Written for Collector {
+    const IS_ADDRESS: bool = true;
     const PATTERN: &'static str = Target::PATTERN;
 
     fn read(text: &str) -> Result<Self, Problem> {

@@ -73,6 +73,7 @@ impl Cluster {
             settings,
             store: Mutex::default(),
             is_away: AtomicBool::new(false),
+            is_back: watch::Sender::new(0),
             changes: watch::Sender::new(0),
             all_changes: watch::Sender::new(0),
             desired: watch::Sender::default(),

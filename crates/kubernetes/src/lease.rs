@@ -4,6 +4,7 @@
 //! Invariant: who holds it stops before another can believe it is free.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,8 +21,9 @@ use crate::watcher::message;
 const GOOD_FOR: Duration = Duration::from_secs(15);
 /// How long its holder believes it: others count from later on.
 const BELIEVED_FOR: Duration = Duration::from_secs(10);
-/// How often it is looked at.
+/// How often it is looked at, and while the server is away: who waits for it goes by this look.
 const EVERY: Duration = Duration::from_secs(2);
+const EVERY_AWAY: Duration = Duration::from_millis(500);
 
 /// How long whoever stops may take to give it back.
 const RELEASED_WITHIN: Duration = Duration::from_secs(1);
@@ -29,7 +31,8 @@ const RELEASED_WITHIN: Duration = Duration::from_secs(1);
 /// How a look at it ended.
 enum Held {
     Mine,
-    Other,
+    /// Another's, and for so long at least.
+    Other(Duration),
 }
 
 /// Takes the lease when it is free, and keeps it. Never ends.
@@ -38,6 +41,7 @@ pub(crate) async fn hold(shared: Arc<Shared>) {
     let mut good_until = Instant::now();
     loop {
         let began = Instant::now();
+        let mut pause = EVERY;
         let looked = timeout(BELIEVED_FOR / 2, look(&shared, &mut seen)).await;
         let late = Fault::Late {
             waited_for: "lease",
@@ -45,7 +49,16 @@ pub(crate) async fn hold(shared: Arc<Shared>) {
         };
         match looked.unwrap_or_else(|_| Err(late.to_string())) {
             Ok(Held::Mine) => good_until = began + BELIEVED_FOR,
-            Ok(Held::Other) => good_until = began,
+            Ok(Held::Other(left)) => {
+                good_until = began;
+                // Its last moment is not slept over.
+                pause = left.min(EVERY);
+            }
+            // Of a server that is away its objects tell.
+            Err(fault) if shared.is_away.load(Ordering::SeqCst) => {
+                tracing::debug!(fault, "cannot get the lease");
+                pause = EVERY_AWAY;
+            }
             Err(fault) => tracing::warn!(
                 fault,
                 "cannot get the lease for writing the status of objects"
@@ -60,7 +73,7 @@ pub(crate) async fn hold(shared: Arc<Shared>) {
             }
             is_new
         });
-        sleep(EVERY).await;
+        sleep(pause).await;
     }
 }
 
@@ -94,6 +107,9 @@ async fn look(shared: &Shared, seen: &mut Option<(String, Instant)>) -> Result<H
         .ask(Method::GET, &one, None)
         .await
         .map_err(|fault| fault.to_string())?;
+    if said.status < 500 {
+        shared.hears();
+    }
     let me = shared.settings.identity.as_str();
     if said.status == 404 {
         let lease = json!({
@@ -113,13 +129,14 @@ async fn look(shared: &Shared, seen: &mut Option<(String, Instant)>) -> Result<H
         let good_for = good_for.map_or(GOOD_FOR, Duration::from_secs);
         match seen {
             Some((known, since)) if known == version => {
-                if since.elapsed() < good_for {
-                    return Ok(Held::Other);
+                let left = good_for.saturating_sub(since.elapsed());
+                if !left.is_zero() {
+                    return Ok(Held::Other(left));
                 }
             }
             _ => {
                 *seen = Some((version.to_owned(), Instant::now()));
-                return Ok(Held::Other);
+                return Ok(Held::Other(good_for));
             }
         }
     }
@@ -152,7 +169,7 @@ async fn put(shared: &Shared, method: Method, path: &str, lease: &Value) -> Resu
         .await;
     let said = said.map_err(|fault| fault.to_string())?;
     if said.status == 409 {
-        return Ok(Held::Other);
+        return Ok(Held::Other(EVERY));
     }
     body(&said).map(|_| Held::Mine)
 }

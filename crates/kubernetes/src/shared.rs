@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) store: Mutex<Store>,
     /// It did not answer when it was asked last.
     pub(crate) is_away: AtomicBool,
+    /// Counts how often it answered again.
+    pub(crate) is_back: watch::Sender<u64>,
     /// Counts what changes of what objects say.
     pub(crate) changes: watch::Sender<u64>,
     /// Counts whatever changes.
@@ -90,10 +92,11 @@ impl Shared {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the server answers.
+    /// Notes that the server answers: who waits to ask it again asks at once.
     pub(crate) fn hears(&self) {
         if self.is_away.swap(false, Ordering::SeqCst) {
             tracing::info!("the API server answers again");
+            self.is_back.send_modify(|count| *count += 1);
         }
     }
 

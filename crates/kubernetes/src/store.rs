@@ -130,6 +130,11 @@ impl Store {
         Change::Objects
     }
 
+    /// Whether a query was ever answered.
+    pub(crate) fn is_known(&self, query: &Query) -> bool {
+        self.queries.get(query) == Some(&State::Known)
+    }
+
     /// Whether objects of a query are known.
     pub(crate) fn has_any(&self, query: &Query) -> bool {
         self.objects.keys().any(|key| query.holds(key))

@@ -1,7 +1,8 @@
 //! One query: listed once, then watched from there on, for as long as anybody wants it.
 //!
 //! Invariant: what is gone is seen to be gone: where the server does not know any more what happened since (410), all is listed
-//! anew. A server that says nothing for long is asked anew; one that fails is asked ever less often, [`WAIT_MAX`] apart at most.
+//! anew. A server that says nothing for long is asked anew; one that fails is asked ever less often, [`WAIT_MAX`] apart at most, and at
+//! once where another one heard it answer. What was known stays known, whatever a server says before it knows its own rights.
 //! Not here: what is kept (`store`).
 
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ const WAIT: Duration = Duration::from_millis(200);
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// How often a kind is looked for that the server does not serve.
 const ABSENT_EVERY: Duration = Duration::from_secs(30);
-/// For how long it has to be so where there were objects of it.
+/// For how long it has to be so where there were objects of it: a server that has only begun serves not all, and forbids what it allows.
 const ABSENT_AFTER: Duration = Duration::from_secs(10);
 /// A watch that ends in order within this has not begun well.
 const SHORT: Duration = Duration::from_secs(1);
@@ -47,16 +48,21 @@ enum Ended {
 struct Place {
     version: &'static str,
     resource_version: String,
+    /// Whether it was watched from there: not only listed.
+    is_watched: bool,
 }
 
 /// Follows a query. Never ends.
 pub(crate) async fn follow(query: Query, shared: Arc<Shared>) {
+    let mut back = shared.is_back.subscribe();
     let mut follower = Follower {
         query,
         shared,
         place: None,
         wait: WAIT,
         absent_since: None,
+        forbidden_since: None,
+        is_told: false,
     };
     loop {
         let began = Instant::now();
@@ -64,8 +70,10 @@ pub(crate) async fn follow(query: Query, shared: Arc<Shared>) {
         let Some(wait) = follower.after(ended, began.elapsed()) else {
             continue;
         };
-        sleep(jittered(wait)).await;
-        follower.wait = (follower.wait * 2).min(WAIT_MAX);
+        tokio::select! {
+            () = sleep(jittered(wait)) => follower.wait = (follower.wait * 2).min(WAIT_MAX),
+            Ok(()) = back.changed() => follower.wait = WAIT,
+        }
     }
 }
 
@@ -75,6 +83,9 @@ struct Follower {
     place: Option<Place>,
     wait: Duration,
     absent_since: Option<Instant>,
+    forbidden_since: Option<Instant>,
+    /// It was told that the server forbids this.
+    is_told: bool,
 }
 
 impl Follower {
@@ -88,7 +99,13 @@ impl Follower {
             ..
         } = self;
         match place {
-            Some(place) => watch(query, place, shared, wait).await,
+            Some(place) => {
+                let ended = watch(query, place, shared, wait).await;
+                if place.is_watched {
+                    (self.forbidden_since, self.is_told) = (None, false);
+                }
+                ended
+            }
             None => match list(query, shared).await {
                 Ok(listed) => {
                     *place = Some(listed);
@@ -101,7 +118,7 @@ impl Follower {
 
     /// How long to wait before the next step; none where it follows at once.
     fn after(&mut self, ended: Ended, took: Duration) -> Option<Duration> {
-        let was_watching = self.place.is_some();
+        let was_watching = self.place.as_ref().is_some_and(|place| place.is_watched);
         if !matches!(ended, Ended::Fault(_)) {
             self.shared.hears();
         }
@@ -109,10 +126,7 @@ impl Follower {
             self.absent_since = None;
         }
         match ended {
-            Ended::Listed => {
-                self.wait = WAIT;
-                None
-            }
+            Ended::Listed => None,
             // A server that ends each watch as it begins is not asked in a circle.
             Ended::InOrder => (took < SHORT).then_some(self.wait),
             Ended::Gone => {
@@ -126,31 +140,33 @@ impl Follower {
             }
             Ended::Absent => Some(self.absent()),
             Ended::No(status, says) => {
-                let query = self.query.shown();
-                self.place = None;
-                let why = format!("the API server answers {status}: {says}");
-                let is_new = self.shared.change(|store| store.refuse(&self.query, why));
-                if is_new >= Change::Objects {
-                    tracing::warn!(
-                        query,
-                        status,
-                        says,
-                        "the API server forbids the gate to read these objects"
-                    );
-                } else {
-                    tracing::debug!(
-                        query,
-                        status,
-                        says,
-                        "the API server still does not let the gate read this"
-                    );
-                }
+                self.forbidden(status, &says);
                 Some(self.wait)
             }
             Ended::Fault(fault) => {
                 self.shared.misses(&self.query.shown(), &fault);
                 Some(self.wait)
             }
+        }
+    }
+
+    /// The server says no. Of what is known that is told once it stays so, or where what may be listed may not be watched.
+    fn forbidden(&mut self, status: u16, says: &str) {
+        let query = self.query.shown();
+        let is_listed = self.place.take().is_some_and(|place| !place.is_watched);
+        let why = format!("the API server answers {status}: {says}");
+        let is_known = self.shared.change(|store| store.refuse(&self.query, why)) == Change::Nothing
+            && self.shared.store().is_known(&self.query);
+        let since = *self.forbidden_since.get_or_insert_with(Instant::now);
+        if self.is_told || (is_known && !is_listed && since.elapsed() < ABSENT_AFTER) {
+            tracing::debug!(query, status, says, "the API server does not let the gate read this");
+            return;
+        }
+        self.is_told = true;
+        let does = "the API server forbids the gate to read these objects";
+        match is_known {
+            true => tracing::warn!(query, status, says, "{does}: what is known of them may be old"),
+            false => tracing::warn!(query, status, says, "{does}"),
         }
     }
 
@@ -224,6 +240,7 @@ async fn list_version(
             return Ok(Place {
                 version,
                 resource_version,
+                is_watched: false,
             });
         }
     }
@@ -237,6 +254,8 @@ async fn watch(query: &Query, place: &mut Place, shared: &Shared, wait: &mut Dur
         Ok(Err(said)) => return ended(&said),
         Err(fault) => return Ended::Fault(fault),
     };
+    shared.hears();
+    place.is_watched = true;
     loop {
         let line = match lines.next().await {
             Ok(Some(line)) => line,

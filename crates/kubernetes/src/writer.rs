@@ -120,10 +120,7 @@ impl Writer {
                 }
                 return true;
             }
-            Ok(said) => {
-                let body = serde_json::from_slice(&said.body).unwrap_or(Value::Null);
-                format!("it answers {}: {}", said.status, message(&body))
-            }
+            Ok(said) => answered(&said),
             Err(fault) => fault.to_string(),
         };
         if self.told.insert(kind) {
@@ -156,7 +153,7 @@ impl Writer {
                 self.told.remove(EVENT);
                 return;
             }
-            Ok(said) => format!("it answers {}", said.status),
+            Ok(said) => answered(&said),
             Err(fault) => fault.to_string(),
         };
         if self.told.insert(EVENT) {
@@ -166,6 +163,12 @@ impl Writer {
 }
 
 const EVENT: &str = "Event";
+
+/// An answer that says no, in words: it names the right that is missing.
+fn answered(said: &callout::Said) -> String {
+    let body = serde_json::from_slice(&said.body).unwrap_or(Value::Null);
+    format!("it answers {}: {}", said.status, message(&body))
+}
 
 fn find(shared: &Shared, [kind, namespace, name]: &[String; 3]) -> Option<Arc<Object>> {
     let key = Key {

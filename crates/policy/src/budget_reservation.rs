@@ -34,6 +34,8 @@ pub struct Asked<'a> {
     pub prompt: u64,
     /// Completion tokens, by the call's cap or estimated.
     pub completion: u64,
+    /// Units that it is billed by beside tokens, where it has any.
+    pub pieces: u32,
     /// What the call is charged whatever its model, where its route says so.
     pub fixed: Option<&'a Price>,
 }
@@ -395,7 +397,10 @@ impl Asked<'_> {
             if *price.currency != *currency {
                 return None;
             }
-            dearest = dearest.max(price.at_most(self.prompt, self.completion)?);
+            let more = self.pieces.saturating_sub(1);
+            let pieces = price.request.0.checked_mul(more.into())?;
+            let Pico(one) = price.at_most(self.prompt, self.completion)?;
+            dearest = dearest.max(Pico(one.checked_add(pieces)?));
         }
         Some(dearest)
     }

@@ -8,12 +8,21 @@ use std::time::Duration;
 /// What a route does when its client leaves after the call went upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDisconnect {
-    /// The upstream is told at once: its connection or its stream is closed.
+    /// Nothing is said of it: as [`Self::Cancel`], but for a call whose prompt is with its upstream, of which nobody else
+    /// knows what it comes to; that is read on within [`OF_UNSEEN_PROMPTS`].
     #[default]
+    Unsaid,
+    /// The upstream is told at once: its connection or its stream is closed.
     Cancel,
     /// The gate reads on, so that the upstream says what the call came to.
     ReadToEnd(ReadBounds),
 }
+
+/// How long the gate reads on for a call whose prompt it has not seen, where its route says nothing.
+pub const OF_UNSEEN_PROMPTS: ReadBounds = ReadBounds {
+    tokens: 1 << 16,
+    time: Duration::from_mins(5),
+};
 
 /// How long the gate reads on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -63,7 +63,7 @@ use crate::attempt::{Attempts, Failure, Sent};
 use crate::caller::MAX_OWN_LIMITS;
 use crate::clock::Mono;
 use crate::credential::Credential;
-use crate::front::{self, Reservation};
+use crate::front::{self, Most, Reservation};
 pub use crate::front::{Env, Settled};
 use crate::id::{BackendId, EndpointId, LimitId};
 use crate::levels::Levels;
@@ -141,8 +141,8 @@ struct Active {
     reservation: Option<Reservation>,
     estimate: Estimate,
     prompt_estimate: u64,
-    /// The most completion tokens that are believed, where the route says so.
-    completion_most: Option<u64>,
+    /// The most that is believed of what its answer is billed by.
+    most: Most,
     /// What its body says, where an attempt may have to edit it.
     call: Option<Box<CallHead>>,
     force_usage: bool,

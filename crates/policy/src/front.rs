@@ -35,7 +35,7 @@ pub use self::authorize::{Call, asked, authorize};
 pub use self::call::{
     Admitted, Allowed, Asking, Begun, Counted, Ended, Identification, Known, Ran,
 };
-pub use self::demand::Demand;
+pub use self::demand::{Demand, Most};
 pub(crate) use self::identify::{
     CredentialQuestion, Identified, Identity, Unidentified, answered, identify,
 };

@@ -11,6 +11,7 @@
 //! Not here: how a bucket works ([`crate::limit`]), how a budget's counters do ([`crate::budget`]).
 
 mod accounts;
+mod responses;
 mod slots;
 pub mod subjects;
 pub(crate) mod used;
@@ -24,6 +25,7 @@ use std::time::Duration;
 pub use self::accounts::ACCOUNT_MAX;
 use self::accounts::Accounts;
 pub(crate) use self::accounts::Short;
+use self::responses::Responses;
 use self::slots::{SlotTerms, Slots};
 use self::windows::Windows;
 use crate::budget::{Budget, Spent};
@@ -77,6 +79,8 @@ struct Tables {
     accounts: Accounts,
     /// Budgets that have begun.
     begun: AtomicU64,
+    /// What answers came to that upstreams keep.
+    responses: Responses,
 }
 
 impl Levels {
@@ -96,6 +100,7 @@ impl Levels {
             slots: Slots::new(subjects),
             accounts: Accounts::new(subjects),
             begun: AtomicU64::new(0),
+            responses: Responses::default(),
         });
         let limits = snapshot.limits.iter();
         let budgets = || snapshot.budgets.list.iter();
@@ -163,6 +168,22 @@ impl Levels {
     pub fn has_from(&self, before: &Self, id: BudgetId) -> bool {
         let own = self.spent.get(id.index());
         own.is_some_and(|own| before.spent.iter().any(|old| Arc::ptr_eq(own, old)))
+    }
+
+    /// Notes how many tokens a response came to, which its upstream may keep under this id.
+    pub(crate) fn note_response(&self, id: &[u8], tokens: u64) {
+        let Tables {
+            seed, responses, ..
+        } = &*self.apart;
+        responses.note(seed.response(id), tokens);
+    }
+
+    /// The tokens of the response of this id; 0 where nobody knows.
+    pub(crate) fn of_response(&self, id: &[u8]) -> u64 {
+        let Tables {
+            seed, responses, ..
+        } = &*self.apart;
+        responses.of(seed.response(id))
     }
 
     fn carried_buckets(&self, new: &[Limit], old: &[Limit], now: Mono) -> Vec<Counter> {

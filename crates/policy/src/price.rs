@@ -89,7 +89,7 @@ pub struct Price {
     pub whose: Arc<str>,
     /// ISO 4217 code.
     pub currency: Arc<str>,
-    /// Per call that was answered, or for each unit of search that its answer is billed by.
+    /// Per call that was answered, or for each unit that its answer is billed by: of search, or image.
     pub request: Pico,
     /// Per token.
     pub rates: Rates,
@@ -377,7 +377,7 @@ impl Price {
     pub fn cost(&self, tokens: &Tokens) -> Option<Pico> {
         let (prompt, completion) = (tokens.prompt.tokens()?, tokens.completion.tokens()?);
         let rates = self.rates(prompt);
-        let mut sum = match tokens.searches {
+        let mut sum = match tokens.units {
             0 | 1 => self.request,
             units => add(Pico(0), (units.into(), self.request))?,
         };

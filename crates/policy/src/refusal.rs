@@ -79,6 +79,15 @@ pub enum Refusal {
         /// It is below the API's root.
         is_below_root: bool,
     },
+    /// A call that is served over a WebSocket alone, without what asks for one.
+    #[error(
+        "{call} is served over a WebSocket, and this request asks for none: it takes HTTP/1.1 with `connection: upgrade` and \
+         `upgrade: websocket`, which a proxy on the way may have dropped"
+    )]
+    NoWebSocket {
+        /// Method and path.
+        call: String,
+    },
     /// An operation that is not known and that no route of the workload lists.
     #[error(
         "{call} is not an operation that this gateway reads (is the path right? {}), and no route of this workload lets it \
@@ -626,6 +635,13 @@ impl Refusal {
             },
             None => Self::Operation { call },
         }
+    }
+
+    /// Of a request for what is served over a WebSocket, and which does not ask for one.
+    #[cold]
+    pub(crate) fn no_websocket(head: &RequestHead) -> Self {
+        let call = call_of(head);
+        Self::NoWebSocket { call }
     }
 
     /// Of a request for a path that is not below the API's root.

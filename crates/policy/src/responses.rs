@@ -81,11 +81,20 @@ impl Keeper for OfCaller {
     }
 }
 
-/// From which response a call goes on, and what it adds to it.
+/// From what a call goes on.
 #[derive(Debug)]
-pub(crate) struct Continued {
-    previous: Arc<str>,
-    input: Bytes,
+pub(crate) enum Continued {
+    /// A response that the gate keeps.
+    Kept {
+        previous: Arc<str>,
+        /// What the call adds to it.
+        input: Bytes,
+    },
+    /// What its upstream keeps: its prompt is not in its body.
+    Upstream {
+        /// The response that it names.
+        previous: Option<Box<str>>,
+    },
 }
 
 /// What comes of a call that names an earlier response.
@@ -126,7 +135,7 @@ pub(crate) fn made_whole(
         return Found::TooLarge;
     }
     let whole = going.with_items(&body, items);
-    let continued = Continued {
+    let continued = Continued::Kept {
         previous: previous.into(),
         input: Bytes::copy_from_slice(going.input(&body)),
     };
@@ -140,16 +149,17 @@ pub(crate) fn keeping(
     continued: Option<&Continued>,
     body: &[Bytes],
 ) -> Option<Keeping> {
-    let input = match continued {
-        Some(continued) => continued.input.clone(),
-        None => {
+    let (previous, input) = match continued {
+        Some(Continued::Kept { previous, input }) => (Some(Arc::clone(previous)), input.clone()),
+        Some(Continued::Upstream { .. }) | None => {
             let body = body.concat();
-            Bytes::copy_from_slice(GoingOn::read(&body)?.input(&body))
+            let input = Bytes::copy_from_slice(GoingOn::read(&body)?.input(&body));
+            (None, input)
         }
     };
     Some(Keeping {
         id: store.fresh_id(),
-        previous: continued.map(|continued| Arc::clone(&continued.previous)),
+        previous,
         input,
         keeper: Arc::new(OfCaller {
             store: Arc::clone(store),

@@ -100,6 +100,11 @@ impl Seed {
         self.hash(("own limit", kind, rate.per))
     }
 
+    /// Of a response, by the id that its upstream gave it.
+    pub(crate) fn response(self, id: &[u8]) -> u64 {
+        self.hash(("response", id))
+    }
+
     /// Of the `nth` budget of the configuration that begins.
     pub(crate) fn budget(self, name: &str, nth: u64) -> u64 {
         self.hash(("budget", name, nth))

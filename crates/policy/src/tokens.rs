@@ -58,8 +58,8 @@ pub struct Tokens {
     pub audio_prompt: Option<u64>,
     /// Audio tokens of the completion, as reported.
     pub audio_completion: Option<u64>,
-    /// Units of search that it is billed by, as reported; 0 where none is told.
-    pub searches: u32,
+    /// Units that it is billed by beside tokens: of search, as reported, or images; 0 where none is told.
+    pub units: u32,
     /// The engine reported something impossible.
     pub invalid: bool,
     /// Part of what the engine reported cannot be true and was dropped, or its counts do not add up; the rest is believed.

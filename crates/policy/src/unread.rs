@@ -8,6 +8,7 @@
 
 use wire::head::{Method, RequestHead};
 
+use crate::credential::protocols::REALTIME;
 use crate::id::{PriceId, RouteId};
 use crate::operation::{self, Operation, Unknown};
 use crate::price::Prices;
@@ -201,6 +202,9 @@ pub(crate) fn listed<'s>(
     if place.is_none() && operation == Operation::Unread {
         return Err(match Operation::unlisted(head.path()) {
             Unknown::Method(allow) => Refusal::Method { allow },
+            _ if head.method == Method::Get && head.path() == REALTIME => {
+                Refusal::no_websocket(head)
+            }
             Unknown::Path | Unknown::Operation => Refusal::operation(head),
         });
     }

@@ -157,12 +157,13 @@ fn drifted(reader: &Reader, asked: &Drift, out: &mut dyn Write) -> Result<(), Fa
 
 fn exported(reader: &Reader, ledger: &Path, asked: &Export, out: &mut Out) -> Result<(), Fault> {
     let period = asked.span.period()?;
-    if asked.form == Form::Parquet && asked.out.is_none() && io::stdout().is_terminal() {
+    let form = asked.form();
+    if form == Form::Parquet && asked.out.is_none() && io::stdout().is_terminal() {
         let says = "a Parquet file is not text: name a file with --out, or pipe it on";
         return Err(Fault::Asked(says.to_owned()));
     }
     to(asked.out.as_deref(), ledger, out, |out| {
-        match asked.form {
+        match form {
             Form::Csv => report::csv(reader, period, out)?,
             Form::Jsonl => report::json_lines(reader, period, out)?,
             Form::Parquet => report::parquet(reader, period, out)?,
@@ -179,7 +180,7 @@ fn stated(reader: &Reader, ledger: &Path, asked: &Statement, out: &mut Out) -> R
     let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     let (period, who) = (asked.span.period()?, asked.by.clone());
     let statement = report::Statement::by(reader, period, who, &asked.title, now_ms)?;
-    let text = if asked.csv {
+    let text = if asked.is_csv() {
         statement.csv()
     } else {
         statement.html()

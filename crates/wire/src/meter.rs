@@ -6,6 +6,8 @@
 
 use bytes::Bytes;
 
+use self::id::IdReader;
+use self::measured::Measured;
 use crate::dialect::USAGE_EVENT;
 use crate::encoding::{Coding, Decoder};
 use crate::eventstream::{self, Kind};
@@ -34,6 +36,21 @@ pub enum Form {
     CodedJson(Coding),
     /// A stream of events that came under this coding.
     CodedEvents(Coding),
+    /// One JSON document that has an id by which a later call may name it.
+    NamedJson,
+    /// A stream of events of which the first have such an id.
+    NamedEvents,
+    /// One JSON document that may tell how many pieces, or how long a sound, it is billed by.
+    MeasuredJson,
+}
+
+/// What an answer is billed by beside tokens, where it tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Measure {
+    /// Pieces in its list `data`: images.
+    pub pieces: Option<u32>,
+    /// Seconds of sound, begun ones whole.
+    pub seconds: Option<u64>,
 }
 
 /// What an answer said, as far as it was read.
@@ -83,6 +100,15 @@ enum Inner {
     },
     Frames(Box<Frames>),
     Coded(Box<Coded>),
+    Named(Box<Named>),
+    Measured(Box<Measured>),
+}
+
+/// An answer with an id, which stands near its beginning.
+#[derive(Debug)]
+struct Named {
+    meter: Meter,
+    id: IdReader,
 }
 
 /// Binary events, read beside the bytes that pass.
@@ -124,6 +150,12 @@ impl Meter {
                 decoded_bytes: 0,
             }))
         };
+        let named = |form| {
+            Inner::Named(Box::new(Named {
+                meter: Self::new(form),
+                id: IdReader::default(),
+            }))
+        };
         Self(match form {
             Form::Unread => Inner::Unread,
             Form::Json => Inner::Json(UnaryUsage::default()),
@@ -141,6 +173,9 @@ impl Meter {
             Form::Frames => Inner::Frames(Box::default()),
             Form::CodedJson(coding) => coded(coding, Form::Json),
             Form::CodedEvents(coding) => coded(coding, Form::Events { withhold: false }),
+            Form::NamedJson => named(Form::Json),
+            Form::NamedEvents => named(Form::Events { withhold: false }),
+            Form::MeasuredJson => Inner::Measured(Box::default()),
         })
     }
 
@@ -196,6 +231,11 @@ impl Meter {
             Inner::Events { scanner, .. } => scanner.observe(chunk),
             Inner::Frames(frames) => frames.observe(chunk),
             Inner::Coded(coded) => coded.observe(chunk),
+            Inner::Named(named) => {
+                named.id.push(chunk);
+                named.meter.observe(chunk);
+            }
+            Inner::Measured(measured) => measured.push(chunk),
         }
     }
 
@@ -204,7 +244,8 @@ impl Meter {
         match &mut self.0 {
             Inner::Events { scanner, .. } => scanner.finish(&mut Vec::new()),
             Inner::Coded(coded) => coded.meter.finish(),
-            Inner::Unread | Inner::Json(_) | Inner::Frames(_) => {}
+            Inner::Named(named) => named.meter.finish(),
+            Inner::Unread | Inner::Json(_) | Inner::Frames(_) | Inner::Measured(_) => {}
         }
     }
 
@@ -214,7 +255,12 @@ impl Meter {
     pub fn text<'a>(&'a self, chunk: &'a [u8]) -> &'a [u8] {
         match &self.0 {
             Inner::Coded(coded) => &coded.text,
-            Inner::Unread | Inner::Json(_) | Inner::Events { .. } | Inner::Frames(_) => chunk,
+            Inner::Unread
+            | Inner::Json(_)
+            | Inner::Events { .. }
+            | Inner::Frames(_)
+            | Inner::Named(_)
+            | Inner::Measured(_) => chunk,
         }
     }
 
@@ -225,7 +271,8 @@ impl Meter {
             Inner::Events { scanner, .. } => Some(scanner.stats().data_events),
             Inner::Frames(frames) => Some(frames.events),
             Inner::Coded(coded) => coded.known(coded.meter.events()),
-            Inner::Unread | Inner::Json(_) => None,
+            Inner::Named(named) => named.meter.events(),
+            Inner::Unread | Inner::Json(_) | Inner::Measured(_) => None,
         }
     }
 
@@ -246,7 +293,8 @@ impl Meter {
                     ..so_far
                 }
             }
-            Inner::Unread | Inner::Json(_) => Heard::NOTHING,
+            Inner::Named(named) => named.meter.so_far(),
+            Inner::Unread | Inner::Json(_) | Inner::Measured(_) => Heard::NOTHING,
         }
     }
 
@@ -255,7 +303,40 @@ impl Meter {
     pub fn has_end_mark(&self) -> bool {
         match &self.0 {
             Inner::Events { scanner, .. } => scanner.stats().done,
-            Inner::Unread | Inner::Json(_) | Inner::Frames(_) | Inner::Coded(_) => false,
+            Inner::Named(named) => named.meter.has_end_mark(),
+            Inner::Unread
+            | Inner::Json(_)
+            | Inner::Frames(_)
+            | Inner::Coded(_)
+            | Inner::Measured(_) => false,
+        }
+    }
+
+    /// The id of an answer of a form that has one, where it was told.
+    #[must_use]
+    pub fn id(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Inner::Named(named) => named.id.told(),
+            Inner::Unread
+            | Inner::Json(_)
+            | Inner::Events { .. }
+            | Inner::Frames(_)
+            | Inner::Coded(_)
+            | Inner::Measured(_) => None,
+        }
+    }
+
+    /// What an answer of a form that tells it is billed by, once it was [heard](Self::heard).
+    #[must_use]
+    pub fn measure(&self) -> Measure {
+        match &self.0 {
+            Inner::Measured(measured) => measured.measure(),
+            Inner::Unread
+            | Inner::Json(_)
+            | Inner::Events { .. }
+            | Inner::Frames(_)
+            | Inner::Coded(_)
+            | Inner::Named(_) => Measure::default(),
         }
     }
 
@@ -270,6 +351,11 @@ impl Meter {
             },
             Inner::Events { scanner, .. } => of_stream(scanner),
             Inner::Frames(frames) => frames.heard(),
+            Inner::Named(named) => named.meter.heard(is_whole),
+            Inner::Measured(measured) => Heard {
+                reading: measured.finish(),
+                ..Heard::NOTHING
+            },
             Inner::Coded(coded) => {
                 if is_whole && coded.decoder.finish().is_err() {
                     return Heard {
@@ -370,5 +456,7 @@ impl Coded {
     }
 }
 
+mod id;
+mod measured;
 #[cfg(test)]
 mod tests;

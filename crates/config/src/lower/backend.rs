@@ -120,13 +120,9 @@ impl super::Lowering<'_> {
             }
             self.header_of_credential(written, address.credential);
             if base_path.is_empty() && !at_root {
-                let hint = "add the API's root, which is /v1 for most engines; where it really is \
-                            the root of the address, write at_root: true";
-                self.refuse(
-                    address.target,
-                    "has no path, so calls would go to /chat/completions",
-                    hint,
-                );
+                let is = "has no path, so calls would go to /chat/completions";
+                let hint = format!("{ADD_ROOT}{OR_AT_ROOT}");
+                self.refuse(address.target, is, hint);
             }
             if is_at_root(written) && base_path.ends_with(OPENAI_OF_BEDROCK) {
                 let hint = "end the address before that path; or write dialect: openai";
@@ -467,6 +463,11 @@ fn withheld_headers(written: &Backend) -> KnownSet {
         .fold(OF_APIS, KnownSet::without)
 }
 
+/// What to do about an address without a path.
+const ADD_ROOT: &str = "add the API's root, which is /v1 for most engines";
+/// And what else, where a file says it.
+pub(crate) const OR_AT_ROOT: &str =
+    "; where it really is the root of the address, write at_root: true";
 /// The path at which Bedrock speaks another dialect.
 const OPENAI_OF_BEDROCK: &str = "/openai/v1";
 

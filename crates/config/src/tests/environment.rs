@@ -177,6 +177,27 @@ fn a_fault_names_its_variable_and_no_line() {
 }
 
 #[test]
+fn an_address_in_a_variable_is_shown_unless_a_secret_may_be_in_it() {
+    let told = |value: &str| {
+        let mut world = World::default();
+        let refused = from_environment(world.set("OPENAI_BASE_URL", value));
+        refused.unwrap_err().to_string()
+    };
+    let text = told("localhost:11434/v1");
+    assert!(text.contains("\"localhost:11434/v1\" (of "), "{text}");
+    for value in [
+        "http://ada:canary@127.0.0.1:8000",
+        "http://127.0.0.1:8000?key=canary",
+        "ftp://127.0.0.1/v1?key=canary",
+        "canary",
+        "http://127.0.0.1:8000/sk-canary/chat/completions",
+    ] {
+        let text = told(value);
+        assert!(!text.contains("canary"), "{text}");
+    }
+}
+
+#[test]
 fn where_to_listen_may_be_said_too() {
     let mut world = World::default();
     world.set("OPENAI_API_KEY", "canary");
@@ -205,6 +226,11 @@ fn an_address_without_a_path_is_a_fault_here_too() {
         let text = refused.to_string();
         assert!(
             text.contains("has no path") && text.contains("/v1"),
+            "{text}"
+        );
+        let begins = format!("environment: {name}: \"http://127.0.0.1:8000\" (of \"${{{name}:-");
+        assert!(
+            text.starts_with(&begins) && !text.contains("at_root"),
             "{text}"
         );
     }

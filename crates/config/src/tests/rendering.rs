@@ -225,7 +225,8 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
                 Billing::Strict => " strict",
             },
             match route.abandon {
-                OnDisconnect::Cancel => String::new(),
+                OnDisconnect::Unsaid => String::new(),
+                OnDisconnect::Cancel => " cancel".to_owned(),
                 OnDisconnect::ReadToEnd(drain) => format!(" {drain:?}"),
             }
         )

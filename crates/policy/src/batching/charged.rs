@@ -115,7 +115,7 @@ fn tokens(usage: &Usage) -> Tokens {
         reasoning: usage.reasoning,
         audio_prompt: usage.audio_prompt,
         audio_completion: usage.audio_completion,
-        searches: usage.searches,
+        units: usage.searches,
         doubtful: usage.doubtful,
         ..Tokens::default()
     }

@@ -100,7 +100,7 @@ impl Checker<'_> {
             call.look_inside(operation, minds, &[body]);
         }
         if call.leans_on_upstream() {
-            check_state(operation, call, chosen.route)?;
+            check_state(operation, call, chosen.route, s)?;
         }
         if !call.besides.is_empty() {
             check_besides(workload, call, chosen.route, caller, s)?;
@@ -152,6 +152,7 @@ pub fn affordable(
             backends: &of.chosen.route.backends,
             prompt: 1,
             completion: 0,
+            pieces: 0,
             fixed: None,
         };
         budget_reservation::reserve(&asked, unix_ms, s, levels)?.release(levels);

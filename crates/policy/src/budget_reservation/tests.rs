@@ -88,6 +88,7 @@ fn ask(s: &Revision, workload: u32, tokens: u64, at: u64) -> Result<BudgetReserv
         backends: &s.snapshot.routes[0].backends,
         prompt: tokens / 2,
         completion: tokens - tokens / 2,
+        pieces: 0,
         fixed: None,
     };
     take(&asked, at, s)
@@ -233,6 +234,7 @@ fn a_budget_for_models_counts_those_and_the_calls_that_name_none() {
             backends: &[],
             prompt: 11,
             completion: 0,
+            pieces: 0,
             fixed: None,
         };
         take(&asked, NOW, &s).map(|reservation| reservation.release(&s.levels))

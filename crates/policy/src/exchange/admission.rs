@@ -11,6 +11,7 @@ use wire::call::{Boundary, CallHead};
 use wire::encoding::Coding;
 use wire::head::{Known, RequestHead};
 
+use super::attempting::upstream_operation;
 use super::cost::{at_most, demand};
 use super::verdict::Machine;
 use crate::budget::Unit;
@@ -19,7 +20,7 @@ use crate::caller::{Caller, OwnBudget, OwnLimit};
 use crate::clock::Mono;
 use crate::credential::protocols;
 use crate::estimate::Estimator;
-use crate::front::{Demand, Reservation, reserve};
+use crate::front::{Demand, Most, Reservation, reserve};
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
 use crate::mcp;
@@ -82,8 +83,8 @@ pub(super) struct Admitted {
     pub stream: bool,
     /// Estimate of prompt tokens, for a response that brings no usage.
     pub prompt_estimate: u64,
-    /// The most completion tokens that are believed, where the route says so.
-    pub completion_most: Option<u64>,
+    /// The most that is believed of what its answer is billed by.
+    pub most: Most,
     /// What it may come to, for the ledger.
     pub estimate: Estimate,
 }
@@ -252,6 +253,7 @@ pub(super) fn admit(
     call: Option<&CallHead>,
     bytes: u64,
     estimator: impl Fn(RouteId) -> Estimator,
+    before: impl FnOnce() -> u64,
     chosen: &mut Option<RouteId>,
     now: Mono,
     unix_ms: u64,
@@ -277,8 +279,9 @@ pub(super) fn admit(
     } = grant(opened, head, caller, call, s)?;
     *chosen = Some(grant.route);
     may(Some(rule))?;
-    if let Some(call) = call.filter(|call| call.leans_on_upstream()) {
-        check_state(opened.operation, call, rule)?;
+    let leans = call.filter(|call| call.leans_on_upstream());
+    if let Some(call) = leans {
+        check_state(opened.operation, call, rule, s)?;
     }
     if let Some(call) = call.filter(|call| !call.besides.is_empty()) {
         check_besides(opened.workload, call, rule, caller, s)?;
@@ -292,10 +295,13 @@ pub(super) fn admit(
         return Err(Refusal::FormModel);
     }
     let estimator = estimator(grant.route);
-    let tokens = match charged {
+    let mut tokens = match charged {
         Some(charged) => Demand::charged(charged.tokens),
         None => demand(opened.operation, call, bytes, &estimator, rule.output_max),
     };
+    if leans.is_some() && charged.is_none() {
+        tokens = tokens.behind(before());
+    }
     let (prompt_estimate, completion) = (tokens.prompt_charged, tokens.completion);
     let mut reservation = reserve(opened.workload, caller, (at, grant), tokens, now, s, levels)?;
     // A body that is not read is not rewritten either.
@@ -315,6 +321,7 @@ pub(super) fn admit(
             backends: &rule.backends,
             prompt: prompt_estimate,
             completion,
+            pieces: tokens.most.pieces(),
             fixed: charged.and_then(|charged| s.prices.get(charged.price?).map(AsRef::as_ref)),
         };
         match budget_reservation::reserve(&asked, unix_ms, s, levels) {
@@ -343,7 +350,7 @@ pub(super) fn admit(
         withhold_usage: force && call.is_some_and(|c| !c.asked_for_usage()),
         stream: call.is_some_and(|c| c.stream),
         prompt_estimate,
-        completion_most: tokens.completion_most,
+        most: tokens.most,
         estimate,
     }))
 }
@@ -468,16 +475,33 @@ pub(crate) fn check_state(
     operation: Operation,
     call: &CallHead,
     rule: &Route,
+    s: &Snapshot,
 ) -> Result<(), Refusal> {
     if call.background && operation == Operation::Responses {
         return Err(Refusal::Background);
     }
     match call.keeps {
+        // Whoever shares the account, it is not asked: the translation refuses the call, and says what helps.
+        Some("previous_response_id" | "conversation")
+            if operation == Operation::Responses && is_always_translated(operation, rule, s) =>
+        {
+            Ok(())
+        }
         Some(member) if operation.names_stored() && !rule.is_exclusive => {
             Err(Refusal::SharedAccount { member })
         }
         _ => Ok(()),
     }
+}
+
+/// Whether no backend of the rule speaks the call's own dialect.
+fn is_always_translated(operation: Operation, rule: &Route, s: &Snapshot) -> bool {
+    rule.backends.iter().all(|id| {
+        let backend = s.backend(*id);
+        let filters = backend.map(|backend| rule.filters.iter().chain(&backend.filters));
+        let asked = filters.and_then(|filters| upstream_operation(operation, filters));
+        asked.is_some_and(|asked| asked != operation)
+    })
 }
 
 /// Refuses a call that names a model besides its own which its route, its caller's key or a budget of models holds apart.

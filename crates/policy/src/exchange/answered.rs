@@ -131,7 +131,7 @@ impl Answered<'_> {
             reasoning: usage.reasoning,
             audio_prompt: usage.audio_prompt,
             audio_completion: usage.audio_completion,
-            searches: usage.searches,
+            units: usage.searches,
             prompt_said: or_refused(prompt_beyond, usage.prompt_said),
             completion_said: or_refused(completion_beyond, usage.completion_said),
             is_beyond_body,
@@ -227,7 +227,7 @@ pub(super) fn answered_on_socket(reading: &Reading, held: Demand, bytes: u64) ->
         prompt: held.prompt_charged,
         completion: held.completion,
         is_bounded: held.is_bounded,
-        completion_most: held.completion_most,
+        completion_most: held.most.tokens(),
         asked_bytes: 0,
         window: None,
     };

@@ -379,7 +379,7 @@ impl Running<'_> {
 
 /// What the upstream is asked for, where any filter applies to the call.
 #[cold]
-fn upstream_operation<'f>(
+pub(super) fn upstream_operation<'f>(
     asked: Operation,
     filters: impl Iterator<Item = &'f Arc<dyn Filter>>,
 ) -> Option<Operation> {

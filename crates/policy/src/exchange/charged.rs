@@ -12,12 +12,15 @@ use wire::usage::Reading;
 use super::answered::Answered;
 use super::ending::Ending;
 use super::response::{Metering, is_charged_as_written};
+use super::spoken::of_seconds;
 use super::unanswered::Unanswered;
 use super::{Active, Env, Exchange, Running, Settled, Stage};
 use crate::attempt::Sent;
 use crate::billing::BilledBy;
 use crate::clock::Mono;
 use crate::disconnect::DisconnectOutcome;
+use crate::front::Most;
+use crate::levels::Levels;
 use crate::record::{Outcome, Record};
 use crate::snapshot::Snapshot;
 use crate::tokens::{Count, Tokens};
@@ -67,7 +70,7 @@ impl Exchange {
             return false;
         };
         match active.metering {
-            Metering::Read => true,
+            Metering::Read | Metering::Named | Metering::Measured => true,
             Metering::Nothing => active.charged_unanswered(&self.record, true, s).is_some(),
             Metering::Size | Metering::Error | Metering::Retracted => false,
         }
@@ -98,7 +101,7 @@ impl Running<'_> {
         if let Some(span) = &mut finished.span {
             span.end(whole);
         }
-        self.record.tokens = self.tokens(meter, is_whole, s);
+        self.record.tokens = self.tokens(meter, is_whole, s, env.levels);
         if self.record.unconfirmed.attempts > 0 {
             let Tokens {
                 prompt, completion, ..
@@ -134,13 +137,24 @@ impl Running<'_> {
     }
 
     /// What it is charged; nothing where no response that costs tokens came.
-    fn tokens(&mut self, meter: &mut Meter, is_whole: bool, s: &Snapshot) -> Tokens {
+    fn tokens(
+        &mut self,
+        meter: &mut Meter,
+        is_whole: bool,
+        s: &Snapshot,
+        levels: &Levels,
+    ) -> Tokens {
         let active = &*self.call;
         let heard = match active.metering {
             Metering::Nothing if active.sent.get() != Sent::Whole => return Tokens::default(),
             Metering::Nothing => return self.estimated(s),
             Metering::Size => Heard::NOTHING,
             Metering::Read => meter.heard(is_whole),
+            Metering::Named => {
+                note(meter, is_whole, levels);
+                meter.heard(is_whole)
+            }
+            Metering::Measured => return self.measured(meter, is_whole, s),
             // What it told before it broke off counts, though nobody was forwarded any of it.
             Metering::Retracted => match meter.heard(is_whole) {
                 heard if matches!(heard.reading, Reading::Valid(_)) => heard,
@@ -156,6 +170,13 @@ impl Running<'_> {
                 _ => return Tokens::default(),
             },
         };
+        self.answered_so(&heard, is_whole, s)
+    }
+
+    /// What a response that said this is charged.
+    #[inline(always)]
+    fn answered_so(&self, heard: &Heard<'_>, is_whole: bool, s: &Snapshot) -> Tokens {
+        let active = &*self.call;
         let left = active.left.as_ref();
         let forwarded = left.and_then(|left| left.forwarded_events);
         let bytes = self.record.bytes_out + left.map_or(0, |left| left.bytes);
@@ -171,11 +192,28 @@ impl Running<'_> {
             prompt: active.prompt_estimate,
             completion: active.completion(),
             is_bounded: active.estimate.at_most.is_some(),
-            completion_most: active.completion_most,
+            completion_most: active.most.tokens(),
             asked_bytes: self.record.bytes_in,
             window: window(self.record, s),
         }
         .tokens()
+    }
+
+    /// What a response is charged that is billed by pieces or by seconds: as many as came, where it tells; else as were asked for.
+    #[cold]
+    fn measured(&self, meter: &mut Meter, is_whole: bool, s: &Snapshot) -> Tokens {
+        let heard = meter.heard(is_whole);
+        let has_told = matches!(heard.reading, Reading::Valid(_));
+        let tokens = self.answered_so(&heard, is_whole, s);
+        let measure = meter.measure();
+        match (self.call.most, measure.seconds) {
+            (Most::Pieces(asked), _) => Tokens {
+                units: measure.pieces.unwrap_or(asked),
+                ..tokens
+            },
+            (_, Some(seconds)) if !has_told => of_seconds(seconds),
+            _ => tokens,
+        }
     }
 
     /// What no response told of.
@@ -189,6 +227,18 @@ impl Running<'_> {
             (Some(_), code) => code,
         };
         charged.unwrap_or_default()
+    }
+}
+
+/// Keeps what a response came to, for calls that go on from it: their prompts hold all of it.
+#[cold]
+fn note(meter: &mut Meter, is_whole: bool, levels: &Levels) {
+    let Reading::Valid(usage) = *meter.heard(is_whole).reading else {
+        return;
+    };
+    let [prompt, completion] = [usage.prompt, usage.completion].map(|said| said.unwrap_or(0));
+    if let Some(id) = meter.id() {
+        levels.note_response(id, prompt.saturating_add(completion));
     }
 }
 
@@ -235,7 +285,10 @@ impl Active {
             is_free: self.prompt_estimate == 0 && !is_charged_as_written(record, s),
         };
         let tokens = unanswered.tokens();
-        (tokens.prompt != Count::Unknown).then_some(tokens)
+        (tokens.prompt != Count::Unknown).then_some(Tokens {
+            units: self.most.pieces(),
+            ..tokens
+        })
     }
 
     /// Completion tokens held for it.

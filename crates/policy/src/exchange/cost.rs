@@ -7,7 +7,7 @@
 use wire::call::CallHead;
 
 use crate::estimate::Estimator;
-use crate::front::Demand;
+use crate::front::{Demand, Most};
 use crate::operation::Operation;
 
 /// Tokens that an engine may put around a prompt that says little: a template's system text.
@@ -30,7 +30,7 @@ pub(super) fn demand(
 ) -> Demand {
     let cap = call.and_then(|call| cap(operation, call));
     let each = cap.map(u64::from).or(output_max);
-    let (completion, completion_most) = match call {
+    let (completion, most) = match call {
         Some(call) if operation.generates() => {
             let answers = answers(operation, call);
             let least = u64::from(least(operation, call)).saturating_mul(answers);
@@ -38,9 +38,10 @@ pub(super) fn demand(
             let most = output_max.and_then(|most| {
                 is_capped_at_all(operation).then(|| most.saturating_mul(answers).max(held))
             });
-            (held, most)
+            (held, most.into())
         }
-        Some(_) | None => (0, None),
+        Some(call) => (0, pieces(operation, call)),
+        None => (0, Most::Unsaid),
     };
     let ids = call.and_then(|call| match operation {
         Operation::Completions => call.prompts.token_ids,
@@ -67,7 +68,15 @@ pub(super) fn demand(
         completion,
         is_capped: cap.is_some(),
         is_bounded: each.is_some(),
-        completion_most,
+        most,
+    }
+}
+
+/// What such a call asks for that is billed by the piece.
+fn pieces(operation: Operation, call: &CallHead) -> Most {
+    match operation {
+        Operation::Images | Operation::ImageEdits => Most::Pieces(call.n.unwrap_or(1).max(1)),
+        _ => Most::Unsaid,
     }
 }
 

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::call::{CallHead, ItemPage};
+use wire::call::{CallHead, GoingOn, ItemPage};
 use wire::filter::{Keeping, KeptResponse};
 use wire::head::RequestHead;
 
 use super::admission::Opened;
 use super::{Exchange, Verdict};
+use crate::levels::Levels;
 use crate::operation::Operation;
 use crate::record::Record;
 use crate::refusal::Refusal;
@@ -20,7 +21,24 @@ use crate::responses::{self, Asked, Continued, Found, Principal};
 use crate::snapshot::Snapshot;
 
 impl Exchange {
-    /// The body of a call that goes on from a response, made whole where the gate keeps that: what is told of it from now on is told of
+    /// Whether what its call goes on from is with its upstream: nobody here knows what its prompt comes to.
+    #[cold]
+    pub(super) fn is_prompt_unseen(&self) -> bool {
+        matches!(self.continued.as_deref(), Some(Continued::Upstream { .. }))
+    }
+
+    /// Tokens that the response which its call names has come to, where the gate has seen that answered; 0 where not.
+    #[cold]
+    pub(super) fn tokens_before(&self, levels: &Levels) -> u64 {
+        match self.continued.as_deref() {
+            Some(Continued::Upstream {
+                previous: Some(previous),
+            }) => levels.of_response(previous.as_bytes()),
+            _ => 0,
+        }
+    }
+
+    /// The body of a call that goes on from what is kept of earlier ones, made whole where the gate keeps that: what is told of it from now on is told of
     /// this one.
     ///
     /// # Errors
@@ -32,9 +50,17 @@ impl Exchange {
         body: &[Bytes],
         s: &Snapshot,
     ) -> Result<Option<Bytes>, Refusal> {
-        let (Some(store), Some(Operation::Responses | Operation::InputTokens)) =
-            (&s.responses, self.record.operation)
+        let Some(operation @ (Operation::Responses | Operation::InputTokens)) =
+            self.record.operation
         else {
+            return Ok(None);
+        };
+        if operation == Operation::Responses {
+            let previous = call.goes_on().then(|| GoingOn::read(&body.concat()));
+            let previous = previous.flatten().and_then(|going| going.previous);
+            self.continued = Some(Box::new(Continued::Upstream { previous }));
+        }
+        let Some(store) = s.responses.as_ref().filter(|_| call.goes_on()) else {
             return Ok(None);
         };
         let Some(of) = principal(&self.record, call.user.as_deref(), s) else {

@@ -450,6 +450,7 @@ impl Exchange {
             call.as_deref(),
             self.record.bytes_in,
             |route| env.shard.estimator(route),
+            || self.tokens_before(env.levels),
             &mut route,
             env.now,
             self.record.started_unix_ms,
@@ -510,7 +511,7 @@ impl Exchange {
             reservation: Some(admitted.reservation),
             estimate,
             prompt_estimate: admitted.prompt_estimate,
-            completion_most: admitted.completion_most,
+            most: admitted.most,
             call: call
                 .filter(|_| admitted.is_edited)
                 .map(|call| Box::new(std::mem::take(call))),

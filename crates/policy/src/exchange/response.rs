@@ -18,7 +18,7 @@ use super::{Active, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::{Failure, Sent, asked};
 use crate::clock::Mono;
 use crate::credential::UpstreamAuth;
-use crate::disconnect::{DisconnectOutcome, OnDisconnect, ReadBounds};
+use crate::disconnect::{DisconnectOutcome, OF_UNSEEN_PROMPTS, OnDisconnect, ReadBounds};
 use crate::id::BackendId;
 use crate::operation::Operation;
 use crate::plain::fields::names_websocket;
@@ -35,6 +35,10 @@ pub(super) enum Metering {
     Nothing,
     /// What is read of it.
     Read,
+    /// The same, and its id by which later calls may name it.
+    Named,
+    /// The same, and the pieces or seconds that it is billed by.
+    Measured,
     /// Its size: a good one in a form that cannot be read.
     Size,
     /// What it says that it costs, if it says so: an error.
@@ -189,7 +193,7 @@ impl Running<'_> {
         if let Some(left) = &mut active.left {
             left.forwarded_events = matches!(
                 form,
-                Form::Events { .. } | Form::CodedEvents(_) | Form::Frames
+                Form::Events { .. } | Form::NamedEvents | Form::CodedEvents(_) | Form::Frames
             )
             .then_some(0);
             let within = left.bounds.map_or(Duration::ZERO, |bounds| bounds.time);
@@ -229,7 +233,7 @@ impl Running<'_> {
             active.sent.set(active.sent_before.get());
         }
         active.metering = match active.metering {
-            Metering::Read => Metering::Retracted,
+            Metering::Read | Metering::Named | Metering::Measured => Metering::Retracted,
             Metering::Nothing | Metering::Size | Metering::Error | Metering::Retracted => {
                 Metering::Nothing
             }
@@ -282,12 +286,13 @@ impl Running<'_> {
         &mut self,
         events: Option<u64>,
         reading_on: usize,
+        is_prompt_unseen: bool,
         env: &mut Env<'_>,
     ) -> Verdict {
         let active = &mut *self.call;
         let is_under_way = active.is_answered() || active.sent.get() != Sent::Nothing;
         let bounds = if is_under_way {
-            active.leave(events, reading_on, self.record, env)
+            active.leave(events, reading_on, is_prompt_unseen, self.record, env)
         } else {
             None
         };
@@ -341,6 +346,7 @@ impl Active {
         &mut self,
         events: Option<u64>,
         reading_on: usize,
+        is_prompt_unseen: bool,
         record: &Record,
         env: &mut Env<'_>,
     ) -> Option<ReadBounds> {
@@ -349,8 +355,12 @@ impl Active {
         }
         let route = record.route.and_then(|id| env.snapshot.route(id));
         let has_room = reading_on < env.snapshot.bounds.reads_to_end;
-        let (rest, bounds) = match route.map_or(OnDisconnect::Cancel, |route| route.abandon) {
-            OnDisconnect::Cancel => (DisconnectOutcome::Cancelled, None),
+        let said = match route.map_or(OnDisconnect::Unsaid, |route| route.abandon) {
+            OnDisconnect::Unsaid if is_prompt_unseen => OnDisconnect::ReadToEnd(OF_UNSEEN_PROMPTS),
+            said => said,
+        };
+        let (rest, bounds) = match said {
+            OnDisconnect::Unsaid | OnDisconnect::Cancel => (DisconnectOutcome::Cancelled, None),
             OnDisconnect::ReadToEnd(bounds) if has_room => {
                 (DisconnectOutcome::CutShort, Some(bounds))
             }
@@ -470,8 +480,36 @@ fn metering(
         Content::Frames | Content::Other => None,
     };
     match form {
+        Some(form) if is_special(operation) => special(operation, form),
         Some(form) => (Metering::Read, form),
         None => (Metering::Size, Form::Unread),
+    }
+}
+
+/// Whether more than its usage is read of an answer.
+fn is_special(operation: Option<Operation>) -> bool {
+    matches!(
+        operation,
+        Some(
+            Operation::Responses
+                | Operation::Images
+                | Operation::ImageEdits
+                | Operation::Transcriptions
+        )
+    )
+}
+
+/// How an answer is read that later calls may name, or that is billed by the piece; in a coding neither is looked for.
+#[cold]
+fn special(operation: Option<Operation>, form: Form) -> (Metering, Form) {
+    match (operation, form) {
+        (Some(Operation::Responses), Form::Json) => (Metering::Named, Form::NamedJson),
+        (Some(Operation::Responses), Form::Events { withhold: false }) => {
+            (Metering::Named, Form::NamedEvents)
+        }
+        (Some(Operation::Responses), form) => (Metering::Read, form),
+        (_, Form::Json) => (Metering::Measured, Form::MeasuredJson),
+        (_, form) => (Metering::Measured, form),
     }
 }
 

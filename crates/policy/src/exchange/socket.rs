@@ -10,7 +10,7 @@ use super::admission::{Admitted, Opened, known_name};
 use super::placing::Placing;
 use super::verdict::Verdict;
 use super::{Env, Exchange, look};
-use crate::front::{self, Reservation};
+use crate::front::{self, Most, Reservation};
 use crate::id::RouteId;
 use crate::operation::Operation;
 use crate::realtime;
@@ -66,7 +66,7 @@ impl Exchange {
             withhold_usage: false,
             stream: false,
             prompt_estimate: 0,
-            completion_most: None,
+            most: Most::Unsaid,
             estimate: Estimate {
                 reserved: 0,
                 at_most: Some(0),

@@ -51,7 +51,7 @@ impl SaidSoFar {
             completion: estimator.completion(most, 1),
             is_capped: said.is_some(),
             is_bounded: most.is_some(),
-            completion_most: output_max,
+            most: output_max.into(),
         }
     }
 }

@@ -536,6 +536,7 @@ fn reserved(
         },
         prompt: demand.prompt_charged,
         completion: demand.completion,
+        pieces: 0,
         fixed: price,
     };
     match budget_reservation::reserve(&asked, record.started_unix_ms, s, levels) {

@@ -19,8 +19,47 @@ pub struct Demand {
     pub is_capped: bool,
     /// That is known: the call says it, or its route.
     pub is_bounded: bool,
-    /// The most that is believed of a report, where the route says it: no word of the call's makes it less.
-    pub completion_most: Option<u64>,
+    /// The most that is believed of a report, where the route says it: no word of the call's makes it less. Of a call that
+    /// is billed by pieces, how many those are.
+    pub most: Most,
+}
+
+/// How much an answer can be billed, beside what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Most {
+    /// Nobody says.
+    #[default]
+    Unsaid,
+    /// Tokens of its completion.
+    Tokens(u64),
+    /// So many pieces, each of which costs what its price says of a call: images.
+    Pieces(u32),
+}
+
+impl Most {
+    /// The most tokens that are believed, where its route says so.
+    #[must_use]
+    pub const fn tokens(self) -> Option<u64> {
+        match self {
+            Self::Tokens(tokens) => Some(tokens),
+            Self::Unsaid | Self::Pieces(_) => None,
+        }
+    }
+
+    /// The units that such a call is billed by beside tokens; 0 where it has none.
+    #[must_use]
+    pub const fn pieces(self) -> u32 {
+        match self {
+            Self::Pieces(pieces) => pieces,
+            Self::Unsaid | Self::Tokens(_) => 0,
+        }
+    }
+}
+
+impl From<Option<u64>> for Most {
+    fn from(tokens: Option<u64>) -> Self {
+        tokens.map_or(Self::Unsaid, Self::Tokens)
+    }
 }
 
 impl Demand {
@@ -35,7 +74,17 @@ impl Demand {
             completion: 0,
             is_capped: true,
             is_bounded: true,
-            completion_most: None,
+            most: Most::Unsaid,
+        }
+    }
+
+    /// The same of a call whose prompt stands behind so many tokens that its body only names.
+    #[cold]
+    pub(crate) fn behind(self, before: u64) -> Self {
+        Self {
+            prompt: self.prompt.saturating_add(before),
+            prompt_charged: self.prompt_charged.saturating_add(before),
+            ..self
         }
     }
 

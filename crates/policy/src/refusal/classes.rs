@@ -43,7 +43,9 @@ impl Refusal {
                 ..
             } => (404, invalid, "unknown_url"),
             Self::OtherPath { .. } => (404, invalid, "operation_not_allowed"),
-            Self::Operation { .. } => (404, invalid, "operation_not_allowed"),
+            Self::Operation { .. } | Self::NoWebSocket { .. } => {
+                (404, invalid, "operation_not_allowed")
+            }
             Self::RouteNotFound { .. } => (404, invalid, "route_not_found"),
             Self::NoCharge { .. } => (403, "permission_error", "operation_not_charged"),
             Self::Background => (400, invalid, "background_not_served"),

@@ -71,6 +71,9 @@ fn every_refusal() -> Vec<Refusal> {
             meant: "messages",
             is_below_root: true,
         },
+        Refusal::NoWebSocket {
+            call: "GET /v1/realtime".to_owned(),
+        },
         Refusal::Operation {
             call: "POST /v1/batches".to_owned(),
         },
@@ -286,6 +289,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::FormModel => "FormModel",
         Refusal::NoSuchPath => "NoSuchPath",
         Refusal::OtherPath { .. } => "OtherPath",
+        Refusal::NoWebSocket { .. } => "NoWebSocket",
         Refusal::Operation { .. } => "Operation",
         Refusal::RouteNotFound { .. } => "RouteNotFound",
         Refusal::NoCharge { .. } => "NoCharge",

@@ -302,6 +302,7 @@ fn nothing_outside_the_table_passes_whatever_a_path_looks_like() {
                     Err(
                         Refusal::Operation { .. }
                         | Refusal::OtherPath { .. }
+                        | Refusal::NoWebSocket { .. }
                         | Refusal::Method { .. },
                     ) => refused += 1,
                     Err(other) => panic!("{path}: {other}"),

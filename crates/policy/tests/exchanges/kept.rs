@@ -2,14 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use policy::budget::Unit;
+use policy::disconnect::OnDisconnect;
 use policy::exchange::Verdict;
 use policy::operation::Operation::{InputTokens, KeptResponse, Responses};
 use policy::responses::{Principal, ResponseStore};
 use policy::snapshot::Snapshot;
+use policy::subject::Whose;
+use policy::tokens::Count;
 use policy::wire::filter;
+use policy::wire::meter::Meter;
 
 use crate::fixture::{IDENTITY, RoutePlan, snapshot};
-use crate::world::{Call, JSON, ME, World, call, plan};
+use crate::world::{Asked, Call, JSON, ME, World, budget, call, plan};
 
 /// Keeps everything, for good.
 #[derive(Debug, Default)]
@@ -137,4 +142,102 @@ fn a_kept_response_is_told_to_its_caller_and_removed_by_it() {
     let mut without = World::routes(&[plan()]);
     let refused = without.ask(&Call::of("GET", PATH, &[ME]));
     assert_eq!(refused.code(), "operation_not_allowed");
+}
+
+const NAMES: &str =
+    r#"{"model":"m","stream":true,"previous_response_id":"resp_theirs","input":"and?"}"#;
+const STREAM: &str = "text/event-stream";
+/// How a stream begins whose response has this id, and what it says.
+const BEGUN: &str = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_theirs\"}}\n\nevent: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"all of it\"}\n\n";
+const COMPLETED: &str = "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_theirs\",\"usage\":{\"input_tokens\":100000,\"output_tokens\":40,\"total_tokens\":100040}}}\n\n";
+
+/// A call whose stream has begun, read by this meter; its client leaves then.
+fn left(world: &mut World) -> (Asked, Meter) {
+    let mut asked = world.ask(&call(Responses, NAMES));
+    assert_eq!(asked.code(), "");
+    let _plan = world.attempt(&mut asked);
+    asked.exchange.sent(true);
+    world.response(&mut asked, 200, STREAM);
+    let mut meter = Meter::new(asked.relay().form);
+    meter.observe(BEGUN.as_bytes());
+    let events = meter.events();
+    world.tell(&mut asked, |exchange, env| {
+        exchange.disconnected(events, 0, env)
+    });
+    (asked, meter)
+}
+
+#[test]
+fn an_answer_whose_prompt_is_with_its_upstream_is_read_to_its_end() {
+    let said = |s: &mut Snapshot, abandon| s.routes[0].abandon = abandon;
+    for (abandon, is_read) in [(OnDisconnect::Unsaid, true), (OnDisconnect::Cancel, false)] {
+        let mut s = snapshot(&[plan()]);
+        said(&mut s, abandon);
+        let mut world = World::new(s);
+        let (mut asked, mut meter) = left(&mut world);
+        let reads = matches!(asked.verdict, Verdict::ReadToEnd { .. });
+        assert_eq!(reads, is_read, "{abandon:?}");
+        if !reads {
+            continue;
+        }
+        meter.observe(COMPLETED.as_bytes());
+        let events = meter.events();
+        world.tell(&mut asked, |exchange, env| {
+            exchange.read_on(COMPLETED.len() as u64, events, true, env)
+        });
+        asked.exchange.finish(&mut meter, false, &mut world.env());
+        let tokens = &asked.record().tokens;
+        assert_eq!(tokens.prompt, Count::Reported(100_000));
+        assert_eq!(tokens.completion, Count::Reported(40));
+    }
+    // What says its prompt itself is cancelled, as ever.
+    let mut world = World::new(snapshot(&[plan()]));
+    let whole = NAMES.replace("\"resp_theirs\"", "null");
+    let mut asked = world.ask(&call(Responses, &whole));
+    let _plan = world.attempt(&mut asked);
+    asked.exchange.sent(true);
+    world.tell(&mut asked, |exchange, env| {
+        exchange.disconnected(None, 0, env)
+    });
+    assert!(matches!(asked.verdict, Verdict::Abandon));
+}
+
+#[test]
+fn a_call_that_names_a_response_holds_and_is_charged_what_that_came_to() {
+    let written = || {
+        let mut s = snapshot(&[plan()]);
+        s.routes[0].abandon = OnDisconnect::Cancel;
+        budget(&mut s, Unit::Tokens, 1_000_000, Whose::Workload);
+        s
+    };
+    let mut world = World::new(written());
+    // Nobody knows it yet.
+    let first = world.ask(&call(Responses, NAMES));
+    assert!(first.estimate().reserved < 1_000);
+    world.release(first);
+    let mut before = world.ask(&call(
+        Responses,
+        r#"{"model":"m","stream":true,"input":"a"}"#,
+    ));
+    let _plan = world.attempt(&mut before);
+    before.exchange.sent(true);
+    world.response(&mut before, 200, STREAM);
+    let mut meter = Meter::new(before.relay().form);
+    meter.observe(BEGUN.as_bytes());
+    meter.observe(COMPLETED.as_bytes());
+    world.end(&mut before, &mut meter, false);
+    assert_eq!(world.held(0, None), 100_040);
+    // What it came to is kept where the configuration changes.
+    world.reload(written());
+    let asked = world.ask(&call(Responses, NAMES));
+    assert!(asked.estimate().reserved > 100_040);
+    world.release(asked);
+    let (mut asked, mut meter) = left(&mut world);
+    assert!(matches!(asked.verdict, Verdict::Abandon));
+    asked.exchange.finish(&mut meter, false, &mut world.env());
+    let Count::Estimated(prompt) = asked.record().tokens.prompt else {
+        panic!("{:?}", asked.record().tokens)
+    };
+    assert!((100_040..100_100).contains(&prompt), "{prompt}");
+    assert!(world.held(0, None) > 200_080);
 }

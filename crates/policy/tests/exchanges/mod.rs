@@ -14,6 +14,7 @@ mod looking;
 mod opening;
 mod overdraft;
 mod picking;
+mod pieces;
 mod plain;
 mod reserving;
 mod routing;

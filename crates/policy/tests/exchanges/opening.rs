@@ -72,6 +72,14 @@ fn a_call_that_is_not_known_and_not_listed_is_refused_from_its_head() {
         let says = message(path);
         assert!(says.contains(base), "{path}: {says}");
     }
+    let socket = Call::of("GET", "/v1/realtime?model=m", &[ME]);
+    let (status, says) = World::routes(&[plan()]).head(&socket, None).says();
+    assert_eq!(status, 404);
+    let begins = "GET /v1/realtime is served over a WebSocket";
+    assert!(
+        says.starts_with(begins) && !says.contains("unread"),
+        "{says}"
+    );
     let short = message("/v1/v1/batches");
     let begins = "POST /v1/v1/batches is not";
     assert!(

@@ -1,19 +1,36 @@
 //! Calls whose body is not read, calls that cost nothing, and those that lean on what an upstream keeps.
 
+use std::sync::Arc;
+
 use policy::budget::Unit;
 use policy::id::{BudgetId, LimitId, PriceId};
 use policy::limit::Kind::{Requests, Tokens as TokenKind};
 use policy::operation::Operation::{
-    Chat, CountTokens, InputTokens, Messages, Models, Responses, Transcriptions,
+    self, Chat, CountTokens, InputTokens, Messages, Models, Responses, Transcriptions,
 };
 use policy::price::{Pico, Price, Rates};
 use policy::snapshot::Snapshot;
 use policy::subject::Whose;
 use policy::unread::{Listed, Template};
+use policy::wire::filter::{Answering, Filter, Request, Unfit};
 use policy::wire::head::Method;
 
 use crate::fixture::{RoutePlan, rate, snapshot};
 use crate::world::{Call, FORM_OF_M, ME, MONTH, NOW, World, budget, call, plan};
+
+/// Asks an upstream that speaks another dialect.
+#[derive(Debug)]
+struct Elsewhere;
+
+impl Filter for Elsewhere {
+    fn operation(&self, _: Operation) -> Operation {
+        Messages
+    }
+
+    fn request(&self, _: Operation, _: &mut Request) -> Result<Option<Box<dyn Answering>>, Unfit> {
+        Ok(None)
+    }
+}
 
 /// A call that a route lists.
 pub(super) const UPLOAD: Call<'static> = Call::of("POST", "/v1/files", &[ME]);
@@ -156,6 +173,17 @@ fn what_the_upstream_keeps_is_for_a_workload_with_an_account_of_its_own() {
             assert_eq!(own.code(), "", "{body}");
         }
     }
+    // No backend keeps responses where all are translated to: the translation says so.
+    let mut s = snapshot(&[RoutePlan {
+        workloads: &["ide", "other"],
+        ..plan()
+    }]);
+    s.backends[0].filters.push(Arc::new(Elsewhere));
+    let translated = World::new(s).ask(&call(
+        Responses,
+        r#"{"model":"m","previous_response_id":"resp_1"}"#,
+    ));
+    assert_eq!(translated.code(), "", "the account is not asked");
     let of_a_file = r#"{"messages":[{"content":[{"file":{"file_id":"file-1"}}]}]}"#;
     for (operation, body, member) in [
         (Chat, of_a_file, "file_id"),

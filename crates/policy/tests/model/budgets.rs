@@ -97,6 +97,7 @@ fn hammer(s: &Revision, truth: &Truth, mut rng: Rng) {
             backends: &[],
             prompt,
             completion,
+            pieces: 0,
             fixed: None,
         };
         if let Ok(reservation) = reserve(&asked, 0, &s.snapshot, &s.levels) {

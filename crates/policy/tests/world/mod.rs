@@ -114,7 +114,7 @@ impl World {
         if let Verdict::Read { .. } = asked.verdict {
             let mut read = asked.scanned(call.body.as_bytes());
             // As its host does.
-            if let Some(going) = read.as_ref().filter(|call| call.goes_on()) {
+            if let Some(going) = read.as_ref().filter(|call| call.keeps.is_some()) {
                 let body = [asked.body.clone().into()];
                 let of = Arc::clone(&self.of);
                 match asked.exchange.made_whole(going, &body, &of.snapshot) {

@@ -114,7 +114,7 @@ pub(super) async fn read<D: Downstream>(
     let call = scanner.as_mut().map(CallScanner::finish);
     match call.transpose() {
         // Boxed: rare, and its state would make every exchange larger.
-        Ok(Some(call)) if call.goes_on() => {
+        Ok(Some(call)) if call.keeps.is_some() => {
             Box::pin(made_whole(active, head, call, body, client)).await
         }
         Ok(Some(call)) if is_long(body) => Box::pin(ended(active, head, call, body, client)).await,
@@ -123,7 +123,7 @@ pub(super) async fn read<D: Downstream>(
     }
 }
 
-/// A call that goes on from an earlier response, which the gate may keep: it is made whole, and read again.
+/// A call that goes on from what is kept of earlier ones: by the gate, then it is made whole and read again, or by its upstream.
 async fn made_whole<D: Downstream>(
     active: &mut ActiveExchange,
     head: &RequestHead,

@@ -9,7 +9,8 @@ use std::time::Duration;
 use policy::attribution::{kept, tags};
 use policy::caller::Caller;
 use policy::limit::Kind;
-use policy::record::{Count, Extra, Record, Tokens};
+use policy::operation::Operation;
+use policy::record::{Count, Extra, Record};
 use policy::snapshot::Snapshot;
 
 use super::json_writer::JsonWriter;
@@ -108,7 +109,7 @@ pub(super) fn write(
         )
         .piece(if record.streamed { &STREAMED } else { &WHOLE })
         .decimal(u64::from(record.attempts));
-    let mut out = tokens(out, &record.tokens);
+    let mut out = tokens(out, record);
     if !record.prompt_doubt.is_empty() {
         out = out.text(
             const { &opening("prompt_doubt") },
@@ -161,7 +162,8 @@ pub(super) fn long(
 /// Where the search begins for the room that a long line takes.
 const LONG_BYTES: usize = 4 << 10;
 
-fn tokens<'a>(out: JsonWriter<'a>, tokens: &Tokens) -> JsonWriter<'a> {
+fn tokens<'a>(out: JsonWriter<'a>, record: &Record) -> JsonWriter<'a> {
+    let tokens = &record.tokens;
     let out = count(
         out,
         const { &key("prompt_tokens") },
@@ -190,15 +192,26 @@ fn tokens<'a>(out: JsonWriter<'a>, tokens: &Tokens) -> JsonWriter<'a> {
             const { &key("audio_completion_tokens") },
             tokens.audio_completion,
         );
-    let out = match tokens.searches {
+    let out = match tokens.units {
         0 => out,
-        units => out.number(const { &key("search_units") }, Some(units.into())),
+        units => self::units(out, record, units),
     };
     match (tokens.invalid, tokens.doubtful) {
         (false, false) => out,
         (true, _) => out.fixed(b",\"usage_invalid\":true"),
         (false, true) => out.fixed(b",\"usage_doubtful\":true"),
     }
+}
+
+/// What it is billed by beside tokens.
+#[cold]
+fn units<'a>(out: JsonWriter<'a>, record: &Record, units: u32) -> JsonWriter<'a> {
+    let of_images = [Operation::Images, Operation::ImageEdits].map(Some);
+    let key = match of_images.contains(&record.operation) {
+        true => const { &key("images") },
+        false => const { &key("search_units") },
+    };
+    out.number(key, Some(units.into()))
 }
 
 /// Who is behind it, as far as that is kept.

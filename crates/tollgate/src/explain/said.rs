@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use ledger::report::wrapped;
 use policy::balancing::By;
-use policy::budget::Unit;
+use policy::budget::{Budget, Unit};
 use policy::limit::Window;
 use policy::operation::Operation;
 use policy::record::Record;
@@ -291,12 +291,9 @@ fn limits(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
     granted.chain(own).collect()
 }
 
-/// The budgets that may count it, in words.
+/// The budgets that count it, in words; a call whose model or tool is not known may be counted by more.
 fn budgets(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
     let record = &outcome.record;
-    let tool = outcome.tool.as_ref().map(|tool| tool.name.as_str());
-    let workload = record.workload.and_then(|id| s.workload(id));
-    let workload = workload.map(|workload| &*workload.name);
     let amount = |unit: &Unit, amount: u64| match unit {
         Unit::Tokens | Unit::Calls => unit.shown(amount),
         Unit::Money(currency) => {
@@ -313,7 +310,7 @@ fn budgets(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
     let counted = of.map_or(&[][..], |of| of).iter();
     let counted = counted
         .filter_map(|id| s.budgets.list.get(id.index()))
-        .filter(|budget| tool.is_none_or(|tool| budget.counts_tool(workload, tool)))
+        .filter(|budget| is_counted(outcome, budget, s))
         .map(|budget| {
             let (every, whose) = (budget.calendar.every.as_str(), for_each(budget.whose));
             format!(
@@ -334,6 +331,20 @@ fn budgets(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
         )
     });
     counted.chain(own).collect()
+}
+
+/// Whether a budget of its workload counts the tool or the model that it names.
+fn is_counted(outcome: &Outcome, budget: &Budget, s: &Snapshot) -> bool {
+    let record = &outcome.record;
+    let workload = record.workload.and_then(|id| s.workload(id));
+    let workload = workload.map(|workload| &*workload.name);
+    let sent = record.model_sent.as_deref();
+    let model = sent.or(record.model_asked.as_deref());
+    match (record.operation, &outcome.tool) {
+        (Some(Operation::Mcp), Some(tool)) => budget.counts_tool(workload, &tool.name),
+        (Some(Operation::Mcp), None) => true,
+        _ => budget.counts(workload, model),
+    }
 }
 
 fn for_each(whose: Whose) -> &'static str {

@@ -2,7 +2,7 @@
 //!
 //! Not here: the answers (`usage`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
@@ -214,11 +214,31 @@ pub(crate) enum Form {
     Focus,
 }
 
+impl Export {
+    /// The form that is said, or that the file's name says.
+    pub(crate) fn form(&self) -> Form {
+        let ending = self.out.as_deref().and_then(ending);
+        let by_ending = ending.and_then(|ending| Form::from_str(ending, false).ok());
+        self.form.or(by_ending).unwrap_or(Form::Csv)
+    }
+}
+
+impl Statement {
+    /// Whether it is CSV.
+    pub(crate) fn is_csv(&self) -> bool {
+        self.csv || self.out.as_deref().and_then(ending) == Some("csv")
+    }
+}
+
+fn ending(path: &Path) -> Option<&str> {
+    path.extension()?.to_str()
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The form.
-    #[arg(long, value_enum, default_value = "csv")]
-    pub(crate) form: Form,
+    /// The form; where none is said, that of the file's ending (.csv, .jsonl, .parquet), else CSV.
+    #[arg(long, value_enum)]
+    form: Option<Form>,
     #[command(flatten)]
     pub(crate) span: Span,
     #[command(flatten)]
@@ -288,9 +308,9 @@ pub(crate) struct Statement {
     /// What stands on top.
     #[arg(long, default_value = "Usage of language models", value_name = "TEXT")]
     pub(crate) title: String,
-    /// CSV instead of HTML.
+    /// CSV instead of HTML; so is a file that ends in .csv.
     #[arg(long)]
-    pub(crate) csv: bool,
+    csv: bool,
     /// Where to; standard output when it is not said.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

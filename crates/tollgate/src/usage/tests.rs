@@ -255,6 +255,30 @@ fn an_answer_is_never_written_over_a_file_of_the_ledger() {
 }
 
 #[test]
+fn a_file_has_the_form_that_its_name_says_unless_another_is_said() {
+    let (dir, ledger) = written();
+    for (question, name, begins) in [
+        (&["export"][..], "a.csv", "seq,"),
+        (&["export"], "a.jsonl", "{"),
+        (&["export"], "a.parquet", "PAR1"),
+        (&["export"], "a.txt", "seq,"),
+        (&["export", "--form", "jsonl"], "b.csv", "{"),
+        (&["statement", "--period", "2023-11"], "s.html", "<!doctype"),
+        (&["statement", "--period", "2023-11"], "s.csv", "Issued,"),
+    ] {
+        let file = dir.path().join(name);
+        let file = file.to_str().expect("UTF-8");
+        let (answer, _) = asked_of(&ledger, &[question, &["-o", file]].concat());
+        assert!(
+            matches!(answer, Ok(true)),
+            "{question:?} {name}: {answer:?}"
+        );
+        let bytes = std::fs::read(file).expect("it is there");
+        assert!(bytes.starts_with(begins.as_bytes()), "{question:?} {name}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_and_another_history_is_bad() {
     for question in [
         &["report", "--period", "last week"][..],

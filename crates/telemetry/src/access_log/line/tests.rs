@@ -298,7 +298,7 @@ fn the_manual_lists_exactly_these_fields() {
     full.tokens.cache_write_1h = Some(1);
     full.tokens.audio_prompt = Some(1);
     full.tokens.audio_completion = Some(1);
-    full.tokens.searches = 1;
+    full.tokens.units = 1;
     let said = line(&full);
     assert_eq!(said["dropped"], "seed,store");
     assert_eq!(said["mcp_method"], "tools/call");

@@ -48,6 +48,28 @@ fn explain_says_of_a_limit_whether_it_holds_in_any_window() {
 }
 
 #[test]
+fn explain_lists_the_budgets_that_count_the_model() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let document = "backends: { up: { url: http://127.0.0.1:1/v1, models: [ gpt-5, claude-1 ] } }\n\
+                    routes: [ { workload: w, backend: up } ]\n\
+                    budgets: { all: { tokens: 9, per: day }, claudes: { model: \"claude-*\", tokens: 5, per: day } }\n";
+    std::fs::write(dir.path().join("tollgate.yaml"), document).expect("a file");
+    for (model, counted) in [
+        ("gpt-5", &["all: 9 tokens each day"][..]),
+        (
+            "claude-1",
+            &["all: 9 tokens each day", "claudes: 5 tokens each day"],
+        ),
+    ] {
+        let workload = "x-workload-app: w";
+        let words = ["explain", "--model", model, "--header", workload, "--json"];
+        let ended = tollgate(dir.path(), &words, &[]);
+        let said: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
+        assert_eq!(said["budgets"], serde_json::json!(counted), "{}", ended.err);
+    }
+}
+
+#[test]
 fn explain_says_what_a_call_becomes_at_a_backend_of_another_dialect() {
     let dir = tempfile::tempdir().expect("a directory");
     let document = "backends:\n  own: { url: http://127.0.0.1:1/v1, dialect: openai }\n  \
