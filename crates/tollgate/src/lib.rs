@@ -59,6 +59,7 @@ mod tool_catalogue;
 mod traces;
 mod trust;
 mod usage;
+mod version;
 mod watch;
 mod watched;
 pub mod width;
@@ -171,7 +172,7 @@ fn run_verb(verb: cli::Verb, run_demo: Option<RunDemo>) -> ExitCode {
             }
         },
         cli::Verb::Usage(usage) => usage::usage(&usage),
-        cli::Verb::Version => told(&format!("tollgate {}", env!("CARGO_PKG_VERSION"))),
+        cli::Verb::Version => told(&version::said()),
     }
 }
 

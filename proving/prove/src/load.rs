@@ -260,7 +260,10 @@ fn alone(options: &Options, rig: &Rig) -> Result<Ended, ReplayError> {
         records: options.records.as_deref(),
         ..RunOverrides::default()
     })?;
-    let mut live = Live::new(rig.names(), rig.planned_time());
+    let users = rig.run().users.values();
+    let users: u64 = users.map(|users| u64::from(*users)).sum();
+    let live = Live::new(rig.names(), rig.planned_time());
+    let mut live = live.of_users(rig.is_closed().then_some(users));
     while !begun.running.is_over() {
         std::thread::sleep(LOOK);
         live.show_if_due(&begun.running);

@@ -73,6 +73,14 @@ pub(crate) enum SubjectError {
 
 /// The Cargo profiles whose binary is raced, the one that is shipped first.
 const PROFILES: [&str; 2] = ["dist", "release"];
+/// How the version of a program of ours ends that says its profile.
+const BUILD: &str = " build)";
+
+/// The profile that a version names, where that is not the one that is shipped.
+fn other_profile(version: &str) -> Option<&str> {
+    let (_, profile) = version.strip_suffix(BUILD)?.rsplit_once('(')?;
+    (profile != PROFILES[0]).then_some(profile)
+}
 
 impl Subject {
     /// Reads the subjects of `dir`: those `wanted`, in that order, or by name all that need not be wanted.
@@ -208,8 +216,15 @@ impl Subject {
         let [_, quick] = PROFILES;
         // What was installed is what is shipped.
         let is_quick = program.starts_with(target.join(quick));
-        is_quick.then(|| {
-            format!("the binary is of the quick profile `{quick}`, not as shipped; {build}")
+        if is_quick {
+            return Some(format!(
+                "the binary is of the quick profile `{quick}`, not as shipped; {build}"
+            ));
+        }
+        // One that lies elsewhere says it itself.
+        let said = self.version_of(&program)?;
+        other_profile(&said).map(|profile| {
+            format!("the binary is of the profile `{profile}`, not as shipped; {build}")
         })
     }
 
@@ -231,8 +246,8 @@ impl Subject {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         let said = line.trim().replace(&*program.to_string_lossy(), &name);
         Some(match self.profile_of(program) {
-            Some(profile) => format!("{said} ({profile} build)"),
-            None => said,
+            Some(profile) if !said.ends_with(BUILD) => format!("{said} ({profile}{BUILD}"),
+            _ => said,
         })
     }
 

@@ -17,6 +17,8 @@ const REFRESH: Duration = Duration::from_millis(500);
 pub(super) struct Live {
     names: Vec<String>,
     planned: Duration,
+    /// Users that there are, where all is by users and nobody else says how many.
+    users: Option<u64>,
     lines: Lines,
     before: (Instant, Vec<Counters>),
 }
@@ -28,8 +30,15 @@ impl Live {
             lines: Lines::new(),
             names,
             planned,
+            users: None,
             before: (Instant::now(), none),
         }
+    }
+
+    /// The same of so many users, of whom a line says how many are still at work.
+    pub(super) const fn of_users(mut self, users: Option<u64>) -> Self {
+        self.users = users;
+        self
     }
 
     /// Shows what was done since the last look, if that is long enough ago.
@@ -108,8 +117,11 @@ impl Live {
         let (users, _) = sum(|counters| counters.users);
         let (failed, _) = sum(errors);
         let lag = now.iter().map(|counters| counters.longest_lag_us).max();
+        // Who would send again after the end has gone already.
+        let all = self.users.map(|all| format!(" of {all}"));
+        let all = all.unwrap_or_default();
         format!(
-            "{:.0} s: {users} users, {answered} answered, {:.1}/s, {failed} errors, lag at most {}\n",
+            "{:.0} s: {users}{all} users at work, {answered} answered, {:.1}/s, {failed} errors, lag at most {}\n",
             since.as_secs_f64(),
             rate(answered, before, seconds),
             micros(lag.unwrap_or(0))
@@ -162,6 +174,24 @@ mod tests {
         assert!(is_due(10, 10) && is_due(10, 20));
         assert!(!is_due(5, 24), "it is too soon");
         assert!(!is_due(10, 25) && !is_due(10, 30), "users are leaving");
+    }
+
+    #[test]
+    fn a_line_says_how_many_of_the_users_are_still_at_work() {
+        let live = Live::new(vec!["coding".into()], Duration::from_secs(10));
+        let now = [load::observer::Counters {
+            users: 2,
+            answered: 56,
+            ..Default::default()
+        }];
+        let line = |live: &Live| live.line(Duration::from_secs(10), &now, 10.0);
+        let said = line(&live);
+        assert!(
+            said.starts_with("10 s: 2 users at work, 56 answered, 5.6/s"),
+            "{said}"
+        );
+        let said = line(&live.of_users(Some(8)));
+        assert!(said.starts_with("10 s: 2 of 8 users at work, "), "{said}");
     }
 
     #[test]

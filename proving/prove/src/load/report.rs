@@ -291,7 +291,7 @@ impl Report {
         let mut page = Section::new(
             "run",
             format!(
-                "{}: {} requests in {:.1} s, {:.1}/s, {} errors",
+                "{}: {} requests due in {:.1} s, {:.1}/s answered in them, {} errors",
                 self.verdict, all.requests, all.seconds, all.requests_per_s, all.errors
             ),
         );

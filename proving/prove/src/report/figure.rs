@@ -66,13 +66,21 @@ pub(super) fn plain(value: f64) -> String {
         size if !size.is_finite() => ABSENT.into(),
         0.0 => "0".into(),
         size if size < 1e9 && value > 0.0 && value.fract() == 0.0 => number(value as u64),
-        size if size < 1e-3 => format!("{value:.2e}"),
+        size if size < 1e-6 => format!("{value:.2e}"),
+        size if size < 1e-3 => small(value),
         size if size < 1.0 => format!("{value:.4}"),
         size if size < 100.0 => format!("{value:.2}"),
         size if size < 10_000.0 => format!("{value:.1}"),
         size if size < 1e9 && value > 0.0 => number(value.round() as u64),
         _ => format!("{value:.4e}"),
     }
+}
+
+/// Three digits behind the zeros.
+fn small(value: f64) -> String {
+    let zeros = -value.abs().log10().floor();
+    let decimals = zeros as usize + 2;
+    format!("{value:.decimals$}")
 }
 
 /// Bytes in a second, in decimal units.

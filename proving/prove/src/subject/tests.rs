@@ -256,3 +256,12 @@ fn the_metrics_of_the_documentation_are_read() {
         assert!(part.metrics.contains_key("limited"), "{page}");
     }
 }
+
+#[test]
+fn a_version_tells_of_a_build_that_is_not_what_is_shipped() {
+    let told = |version| super::other_profile(version);
+    assert_eq!(told("tollgate 0.1.0 (release build)"), Some("release"));
+    assert_eq!(told("tollgate 0.1.0 (dist build)"), None);
+    assert_eq!(told("tollgate 0.1.0"), None);
+    assert_eq!(told("nginx version: nginx/1.26 (Debian)"), None);
+}

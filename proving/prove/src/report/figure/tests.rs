@@ -41,6 +41,8 @@ fn plain_figures_have_three_digits_and_what_is_absent_is_a_dash() {
         (0.0125, "0.0125"),
         (1_234_567.0, "1,234,567"),
         (4.2e-7, "4.20e-7"),
+        (7.71e-4, "0.000771"),
+        (-2.5e-6, "-0.00000250"),
         (224.0, "224"),
     ];
     for (value, text) in cases {

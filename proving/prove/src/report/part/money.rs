@@ -187,7 +187,7 @@ pub(super) fn published(document: &Document) -> Section {
             ("#Ours over theirs", |r| {
                 maybe(ratio(r), |x| format!("{x:.3}")).into()
             }),
-            ("#Within", |r| {
+            ("#Difference", |r| {
                 maybe(ratio(r), |x| difference(x - 1.0)).into()
             }),
             ("Why they differ", |r| r.note.as_str().into()),

@@ -63,27 +63,30 @@ fn table_3(overhead: &Overhead) -> Table {
         (
             match is_paired {
                 true => {
-                    "Of it, there and first byte back, loopback's two hops each way among it: mean"
+                    "Request there and first byte back, with two hops of loopback each way, mean"
                 }
                 false => "The difference of means, loopback's hop each way among it",
             },
             time(overhead.gate.mean),
         ),
-        ("The same at the median", time(overhead.gate.p50)),
+        (
+            "Request there and first byte back, median",
+            time(overhead.gate.p50),
+        ),
         (
             "Last byte later at the client than it left the engine, mean",
             maybe(overhead.last_byte, |last| time(last.mean)),
         ),
         (
-            "The same at p99",
+            "Last byte later at the client than it left the engine, p99",
             maybe(overhead.last_byte, |last| time(last.p99)),
         ),
         (
-            "Of it, by how much the answer and its events were drawn out after the first byte, mean",
+            "How much later the last byte was than the first, mean",
             maybe(overhead.drawn_out, |drawn| time(drawn.mean)),
         ),
         (
-            "The same at p99",
+            "How much later the last byte was than the first, p99",
             maybe(overhead.drawn_out, |drawn| time(drawn.p99)),
         ),
         (

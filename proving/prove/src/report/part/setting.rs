@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 
+use super::soak::law;
 use crate::report::content::{Block, Cell, Section, Table};
 use crate::report::document::Document;
 use crate::report::figure::{ABSENT, count, difference, duration, maybe, percent, plain, time};
@@ -176,7 +177,7 @@ pub(super) fn arrivals(document: &Document) -> Section {
     };
     section.text(format!(
         "Verdict of the certificate: {}. {} checks have a probability, and a correct generator fails one at p below {}. \
-         The worst of the senders did not come to its turn for {}.",
+         The worst of the senders was kept from its turn for {} in all, added up over the run.",
         certificate.verdict,
         maybe(certificate.judged, count),
         maybe(certificate.significance, plain),
@@ -193,7 +194,7 @@ fn lags(certificate: &Certificate) -> Table {
         &certificate.profiles,
         &[
             ("Profile", |p| p.name.as_str().into()),
-            ("Law", |p| p.process.as_str().into()),
+            ("Law", |p| law(&p.process).into()),
             ("Verdict", |p| verdict(&p.verdict)),
             ("#Sent", |p| count(p.sends).into()),
             ("#Gaps tested", |p| maybe(p.tested, count).into()),

@@ -170,7 +170,7 @@ pub(super) fn hardware(document: &Document) -> Section {
 const MOST_DECIMALS: u32 = 4;
 
 /// A law of pauses as people read it: room between its members, and no more decimals than they mean.
-fn law(text: &str) -> String {
+pub(super) fn law(text: &str) -> String {
     let (mut out, mut decimals) = (String::new(), None);
     for c in text.chars() {
         decimals = match (c, decimals) {

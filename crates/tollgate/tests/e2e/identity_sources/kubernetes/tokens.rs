@@ -65,6 +65,9 @@ fn a_service_accounts_token_says_who_calls_and_others_let_nobody_in() {
 fn a_user_and_groups_may_say_the_workload_too() {
     let (upstream, api) = (echo(), Api::start());
     api.knows("person", "ada", "gate");
+    // As OpenShift's OAuth server gives them to people.
+    let of_openshift = "sha256~Q1w-e2r_T3y4";
+    api.knows(of_openshift, "ada", "gate");
     let by_user = "workload_claim: username, workloads: { \"system:serviceaccount:chat:web\": chat, ada: ci }";
     let by_user = gate(&upstream, &api.source(by_user));
     let by_group = gate(
@@ -75,6 +78,7 @@ fn a_user_and_groups_may_say_the_workload_too() {
         (&by_user, "web", "chat", "system:serviceaccount:chat:web"),
         (&by_user, "person", "ci", "ada"),
         (&by_group, "person", "ci", "u-1"),
+        (&by_user, of_openshift, "ci", "ada"),
     ] {
         let before = std::fs::read_to_string(gate.path("access.jsonl")).unwrap_or_default();
         assert_eq!(call(gate, &[&bearer(token)]).status, 200);
