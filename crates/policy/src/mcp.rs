@@ -147,6 +147,8 @@ pub struct McpRoute {
     /// Tools that have limits beside the rule's own, by whole names; the first that names a tool counts. The grant of each stands
     /// behind that of the rule.
     pub tool_limits: Vec<Vec<Glob>>,
+    /// They are shown two tools in place of all: one finds tools, the other calls one.
+    pub is_searched: bool,
 }
 
 /// When a tool's name begins with its server's.

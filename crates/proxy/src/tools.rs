@@ -15,6 +15,7 @@ mod filters;
 mod forward;
 mod inputs;
 mod join;
+mod listed;
 mod listen;
 mod lists;
 mod metadata;
@@ -22,9 +23,11 @@ mod modern;
 mod open;
 mod read;
 mod requests;
+mod search;
 mod session;
 mod standing;
 mod stream;
+mod tasks;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -54,7 +57,7 @@ use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// The methods that records name.
-const METHODS: [&str; 19] = [
+const METHODS: [&str; 22] = [
     "initialize",
     "ping",
     "tools/list",
@@ -74,6 +77,9 @@ const METHODS: [&str; 19] = [
     "notifications/roots/list_changed",
     "server/discover",
     "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
 ];
 
 /// What came with a message.

@@ -339,6 +339,7 @@ impl super::Lowering<'_> {
                     .iter()
                     .filter_map(|(_, of)| Some(globs(&of.as_ref()?.tools)))
                     .collect(),
+                is_searched: route.list_tools.get().is_some_and(|at| at.value.0),
             });
         }
         routes

@@ -96,9 +96,11 @@ impl Failed {
             Self::Upstream(failure) => Refusal::Upstream(*failure),
             Self::Credential => Refusal::UpstreamCredential,
             Self::SessionGone => Refusal::McpSessionNotFound,
-            Self::Unusable(long @ Unusable::LongState) => Refusal::McpNotBridged {
-                says: long.to_string().into(),
-            },
+            Self::Unusable(why @ (Unusable::LongState | Unusable::Task)) => {
+                Refusal::McpNotBridged {
+                    says: why.to_string().into(),
+                }
+            }
             Self::Unusable(_) | Self::TooLong | Self::IdTooLong => Refusal::UpstreamFormat,
             Self::NoRoom => Refusal::Overloaded,
             Self::NotBridged(says) => Refusal::McpNotBridged { says: says.clone() },

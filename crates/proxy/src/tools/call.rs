@@ -225,6 +225,21 @@ impl Call {
         Ok(())
     }
 
+    /// What it asks about was made by such a call, which its caller may make; it has counted.
+    pub(super) fn admit_as(&mut self, asked: &policy::front::Call<'_>) -> Result<(), Stop> {
+        let Stage::Counted(counted) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Err(self.refuse(OUT_OF_ORDER));
+        };
+        let (now, view) = (self.worker.now(), Rc::clone(&self.view));
+        match env(&view, now, |env| counted.authorize_as(asked, env)) {
+            Ok(admitted) => {
+                self.admitted(admitted);
+                Ok(())
+            }
+            Err(ended) => Err(self.ended(ended)),
+        }
+    }
+
     /// It may run: the ledger knows of it before a server does.
     fn admitted(&mut self, admitted: Admitted) {
         let (record, estimate) = (admitted.record(), admitted.estimate());

@@ -9,10 +9,12 @@ mod bridge;
 mod budgets;
 mod commands;
 mod filters;
+mod floods;
 mod manifests;
 mod modern;
 mod openapi;
 mod streams;
+mod tasks;
 
 use std::io::Write;
 
