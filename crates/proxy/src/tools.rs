@@ -21,6 +21,7 @@ mod lists;
 mod metadata;
 mod modern;
 mod open;
+mod own_tokens;
 mod read;
 mod requests;
 mod search;
@@ -141,6 +142,7 @@ async fn serve_call<D: Downstream>(
     }) {
         return Err(call.refuse(refusal));
     }
+    own_tokens::brought(call, head)?;
     authorized_outside(call, &who, false, client).await?;
     match head.method {
         Method::Post => {
@@ -442,11 +444,16 @@ fn within(call: &Call) -> Duration {
 }
 
 /// Asks on behalf of a message.
-fn asker<'a>(worker: &'a Rc<Worker>, view: &'a WorkerSnapshot, id: &'a str) -> Asker<'a> {
+fn asker<'a>(
+    worker: &'a Rc<Worker>,
+    view: &'a WorkerSnapshot,
+    of: &'a own_tokens::OnBehalf,
+) -> Asker<'a> {
     Asker {
         worker,
         view,
-        id,
+        id: of,
+        own: &of.own,
         caller: None,
     }
 }

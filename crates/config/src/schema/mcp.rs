@@ -6,9 +6,9 @@ use super::route::Limit;
 use super::{Backend, Bearer};
 use crate::decode::{At, ListOf, MapOf, OneOrList, OneOrMany, ShortOrFull, record};
 use crate::scalar::{
-    Argument, Brief, DescriptionAt, EnvironmentName, Expression, File, Inline, ListTools,
-    McpPrefix, Name, NameGlob, OnToolChange, ServerName, Span, Text, ToolDigest, ToolMethod,
-    ToolName,
+    Argument, Brief, DescriptionAt, EnvironmentName, Expression, File, IdentityHeader, Inline,
+    ListTools, McpPrefix, Name, NameGlob, OnToolChange, ServerName, Span, Text, ToolDigest,
+    ToolMethod, ToolName,
 };
 use crate::target::Target;
 
@@ -95,6 +95,8 @@ record! {
         optional prompts: Selection,
         /// Resources and templates that they see and may read, by whole URIs such as files+file:///a; all unless said.
         optional resources: Selection,
+        /// Servers that are given a caller's own token in place of the gate's credential, with the header in which callers bring it (x-github-token); who brings none uses the gate's.
+        optional own_tokens: MapOf<ServerName, At<IdentityHeader>>,
         /// Rates of requests, each counted for each workload apart, or for each key or user of it.
         optional limits: ListOf<Limit>,
         /// Rates of calls of some tools, beside those; the first that names a tool counts.

@@ -102,17 +102,23 @@ impl Sealer {
         (unix_s < until).then_some(state)
     }
 
-    /// What tells what a caller without a session has open at a server from all else that is open.
+    /// What tells what a caller without a session has open at a server from all else that is open; `own`: with a token of its own.
     #[must_use]
     pub fn mark_of_caller(
         &self,
         place: &Place,
         who: &Principal<'_>,
         server: &str,
+        own: &[u8],
     ) -> [u8; MARK_BYTES] {
         let mut signing = hmac::Context::with_key(&self.marking);
         signing.update(&bound(b'c', place, who));
         signing.update(server.as_bytes());
+        if !own.is_empty() {
+            // No name has that.
+            signing.update(b"\0");
+            signing.update(own);
+        }
         let mut mark = [0; MARK_BYTES];
         for (to, from) in mark.iter_mut().zip(signing.sign().as_ref()) {
             *to = *from;
@@ -240,15 +246,18 @@ mod tests {
     fn what_a_caller_has_open_is_told_from_what_anybody_else_has() {
         let sealer = Sealer::new(&Secret::new(vec![1; 32]), None).expect("keys");
         let place = |route| Place::new(route, [("one", "x/mcp".to_owned())].into_iter());
-        let mark = |route, user, server| {
-            sealer.mark_of_caller(&place(route), &who("ide", Some(user)), server)
+        let with = |route, user, server, own: &str| {
+            let who = who("ide", Some(user));
+            sealer.mark_of_caller(&place(route), &who, server, own.as_bytes())
         };
+        let mark = |route, user, server| with(route, user, server, "");
         let ada = mark("a", "ada", "one");
         assert_eq!(ada, mark("a", "ada", "one"));
         for other in [
             mark("b", "ada", "one"),
             mark("a", "ben", "one"),
             mark("a", "ada", "two"),
+            with("a", "ada", "one", "token"),
         ] {
             assert_ne!(ada, other);
         }

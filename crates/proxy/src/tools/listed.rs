@@ -80,6 +80,10 @@ fn is_at_hand(
     let (Some(open), Some(place), Some((config, tools))) = (open, place, Call::config(view)) else {
         return false;
     };
+    // What others are listed says nothing of what is listed to him.
+    if call.id.of(meant.server.backend).is_some() {
+        return false;
+    }
     let list = tools.list(
         (place, Kind::Tools, open.version),
         call.worker.now(),
@@ -105,6 +109,9 @@ pub(super) fn is_unlisted(
     let Some((config, tools)) = Call::config(view).filter(|_| !kind.has_uri()) else {
         return false;
     };
+    if call.id.of(server.backend).is_some() {
+        return false;
+    }
     let place = place_of(view, server);
     let list =
         place.and_then(|place| tools.list((place, kind, open.version), call.worker.now(), config));

@@ -239,6 +239,7 @@ pub(super) fn is_for_all(view: &WorkerSnapshot, rule: &McpRoute) -> bool {
     view.snapshot().authority.is_none()
         && config.routes.len() == 1
         && rule.shows.is_all()
+        && rule.own_tokens.is_empty()
         && servers.all(|shows| !shows.has_conditions())
 }
 

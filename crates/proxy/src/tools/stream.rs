@@ -28,7 +28,7 @@ use super::join::while_there;
 use super::open;
 use super::read::{Held, next, whole};
 use super::tasks::ShownAs;
-use super::{Arrived, session_id};
+use super::{Arrived, asker, session_id};
 use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
 
@@ -153,12 +153,7 @@ pub(super) async fn relay<D: Downstream>(
     client: &mut D,
 ) -> Result<Option<Needs>, Stop> {
     let (worker, view, id) = (call.worker.clone(), call.view.clone(), call.id.clone());
-    let asker = Asker {
-        worker: &worker,
-        view: &view,
-        id: &id,
-        caller: None,
-    };
+    let asker = asker(&worker, &view, &id);
     let is_stream = match form(&began.response, of.has_session) {
         Ok(Form::Events) => true,
         Ok(Form::Json | Form::Taken) => false,

@@ -13,6 +13,7 @@ mod floods;
 mod manifests;
 mod modern;
 mod openapi;
+mod own_tokens;
 mod search;
 mod streams;
 mod tasks;
