@@ -5,11 +5,11 @@
 //! anew whether he may use that tool there.
 //! Not here: sealing (`session`), ids in answers (`bridge`).
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use wire::json::Kind;
 
-use crate::bridge::Placed;
 use crate::envelope::{Fault, members, text_of};
 
 /// The extension.
@@ -56,7 +56,10 @@ pub fn is_of(method: &str) -> bool {
 ///
 /// # Errors
 /// [`Fault`] where it names none, or does so in two ways.
-pub fn named<'a>(message: &'a [u8], params: Option<&Range<usize>>) -> Result<Placed<'a>, Fault> {
+pub fn named<'a>(
+    message: &'a [u8],
+    params: Option<&Range<usize>>,
+) -> Result<(Cow<'a, str>, Range<usize>), Fault> {
     let params = params.ok_or(Fault::NotRpc("`params` is missing"))?;
     let text = message.get(params.clone()).unwrap_or_default();
     let [id] = members(text, ["taskId"], params.start)?;

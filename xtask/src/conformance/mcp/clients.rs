@@ -78,7 +78,7 @@ fn asks(parts: &Parts) -> Vec<Ask<'_>> {
         let name = sdk.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("TypeScript's {name}");
         if !sdk.exists() {
-            println!("skipped: {name}, {} is not there", sdk.display());
+            println!("{name} is not run: {} is not there", sdk.display());
             continue;
         }
         for mode in modes {
