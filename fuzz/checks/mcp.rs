@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use mcp::bridge::{told_legacy, told_modern, with_id};
+use mcp::bridge::{TaskId, told_legacy, told_modern, with_id};
 use mcp::catalog::{Catalog, Found, Kind, Source, found, fresh, merged};
 use mcp::client::Can;
 use mcp::discover::Fresh;
@@ -180,8 +180,11 @@ fn answers(text: &[u8]) {
         assert_eq!(id_of(&answer), Some((ASKED, true)));
         for (is_read, is_for_all) in [(false, false), (true, true)] {
             let seal = |state: &str| Some(state.to_owned());
-            if let Ok(told) = told_modern(&answer, is_read, is_for_all, seal) {
-                assert_eq!(id_of(&told), Some((ASKED, true)));
+            let tasks = [TaskId::None, TaskId::Sealed(&seal), TaskId::Shown("t")];
+            for task in tasks {
+                if let Ok(told) = told_modern(&answer, is_read, is_for_all, seal, task) {
+                    assert_eq!(id_of(&told), Some((ASKED, true)));
+                }
             }
         }
     }

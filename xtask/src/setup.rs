@@ -48,11 +48,12 @@ pub(crate) fn run() -> Result<Installed, String> {
     })
 }
 
-/// A Node, and the modules of the conformance suite of the Model Context Protocol.
-pub(crate) fn mcp_suite() -> Result<(PathBuf, PathBuf), String> {
+/// A Python with the SDK of the Model Context Protocol, a Node, and the modules of that protocol's conformance suite.
+pub(crate) fn mcp_suite() -> Result<(PathBuf, PathBuf, PathBuf), String> {
     let dir = directory()?;
     let python = python::install(&dir)?;
-    node::install(&dir, &python, "mcp", MCP_NODE)
+    let (node, modules) = node::install(&dir, &python, "mcp", MCP_NODE)?;
+    Ok((python, node, modules))
 }
 
 fn directory() -> Result<PathBuf, String> {

@@ -30,9 +30,9 @@ pub(crate) use text::{
 pub(crate) use web::{Host, Origin, PageOrigin};
 pub(crate) use word::{
     Algorithm, Apart, ApiHeader, AskUsage, BilledBy, Billing, BuiltIn, CallUser, ClientAuth,
-    ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, FilesApi, JwtBearer, McpPrefix,
-    OnToolChange, OtlpProtocol, Protocol, ProxyProtocol, RecordUser, Recorded, Serves, SystemNames,
-    ToolMethod, Trust, Whose, Window, listed, words,
+    ClientCertificates, ContentFormat, Dialect, Every, FailsOpen, FilesApi, JwtBearer, ListTools,
+    McpPrefix, OnToolChange, OtlpProtocol, Protocol, ProxyProtocol, RecordUser, Recorded, Serves,
+    SystemNames, ToolMethod, Trust, Whose, Window, listed, words,
 };
 
 mod actions;

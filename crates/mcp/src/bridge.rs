@@ -112,8 +112,19 @@ pub fn state_in<'a>(
     Ok(Some((text, state.2)))
 }
 
+/// How the id of a task in an answer is shown to a client without a session.
+#[derive(Clone, Copy)]
+pub enum TaskId<'a> {
+    /// The request makes and names no task.
+    None,
+    /// The request may make one, whose id is sealed.
+    Sealed(&'a dyn Fn(&str) -> Option<String>),
+    /// The request names it so.
+    Shown(&'a str),
+}
+
 /// An answer as a client without a session is told it: of any server. `is_read`: it may be kept, and says for how long; `is_public`: by
-/// anybody, where its server says so too. States are sealed.
+/// anybody, where its server says so too. States are sealed, and ids of tasks.
 ///
 /// # Errors
 /// [`Unusable`] where it is no answer, or its state cannot be sealed.
@@ -122,6 +133,7 @@ pub fn told_modern<'a>(
     is_read: bool,
     is_public: bool,
     seal: impl FnOnce(&str) -> Option<String>,
+    task_id: TaskId<'_>,
 ) -> Result<Cow<'a, [u8]>, Unusable> {
     let [result, error] = members(answer, ["result", "error"], 0)?;
     let Some((kind, text, at)) = result else {
@@ -130,8 +142,8 @@ pub fn told_modern<'a>(
     if kind != Kind::Object {
         return Err(Unusable::NoMessage);
     }
-    let names = ["resultType", STATE, "ttlMs", "cacheScope"];
-    let [of, state, ttl, scope] = members(text, names, at.start)?;
+    let names = ["resultType", STATE, "ttlMs", "cacheScope", "taskId"];
+    let [of, state, ttl, scope, task] = members(text, names, at.start)?;
     let (mut edits, mut further) = (Vec::new(), Vec::new());
     let of = match &of {
         Some(of) => text_of(of).ok_or(Unusable::NoMessage)?,
@@ -140,6 +152,18 @@ pub fn told_modern<'a>(
             Cow::Borrowed("complete")
         }
     };
+    let shown = match task_id {
+        TaskId::Sealed(seal) if of == "task" => {
+            let id = task.as_ref().and_then(text_of);
+            Some(id.and_then(|id| seal(&id)).ok_or(Unusable::NoMessage)?)
+        }
+        _ if of == "task" => return Err(Unusable::Task),
+        TaskId::Shown(id) => Some(id.to_owned()),
+        TaskId::None | TaskId::Sealed(_) => None,
+    };
+    if let (Some(shown), Some((.., at))) = (shown, task) {
+        edits.push((at, string(&shown)));
+    }
     if *of == *INPUT_REQUIRED {
         if let Some(state) = state {
             let text = text_of(&state).ok_or(Unusable::NoMessage)?;

@@ -7,11 +7,12 @@ use wire::json::{Kind, Reader};
 
 use crate::envelope::{Message, Says, members, text_of};
 use crate::handshake::{
-    Answered, SERVER_INFO, UNAVAILABLE, abilities, instructions_of, write_capabilities,
+    Abilities, Answered, SERVER_INFO, UNAVAILABLE, abilities, instructions_of, write_capabilities,
     write_instructions,
 };
 use crate::modern::{CAPABILITIES, CLIENT, VERSION};
 use crate::reply;
+use crate::task;
 use crate::version::Version;
 
 /// The method.
@@ -87,9 +88,16 @@ fn answered(result: &[u8]) -> Option<Answered> {
     let [versions, capabilities, instructions] = members(result, names, 0).ok()?;
     let (_, versions, _) = versions.filter(|versions| versions.0 == Kind::Array)?;
     has(versions, Version::V20260728.as_str()).then_some(())?;
+    let has_tasks = capabilities
+        .as_ref()
+        .is_some_and(|(_, text, _)| task::is_in(text));
+    let mut abilities = abilities(capabilities)?;
+    if has_tasks {
+        abilities = abilities.and(Abilities::TASKS);
+    }
     Some(Answered {
         version: Version::V20260728,
-        abilities: abilities(capabilities)?,
+        abilities,
         instructions: instructions.as_ref().and_then(instructions_of),
     })
 }
@@ -110,7 +118,7 @@ pub fn told(servers: &[(&str, Option<Answered>)], fresh: Fresh) -> Vec<u8> {
         versions.join(",")
     )
     .into_bytes();
-    write_capabilities(servers, &mut out);
+    write_capabilities(servers, true, &mut out);
     write_instructions(servers, &mut out);
     let silent = servers.iter().filter(|(_, answered)| answered.is_none());
     let silent: Vec<&str> = silent.map(|(name, _)| *name).collect();

@@ -57,6 +57,11 @@ pub enum Unusable {
     /// It wants to hear again more than is kept or sealed.
     #[error("the server's `requestState` is longer than {} bytes", STATE_BYTES_MAX)]
     LongState,
+    /// It is a task, and who asked can ask no more about it.
+    #[error(
+        "the server answered with a task, and the request's client does not say that it knows tasks"
+    )]
+    Task,
 }
 
 impl From<Fault> for Unusable {

@@ -9,6 +9,7 @@ use wire::json::Kind;
 
 use crate::envelope::{Fault, Value, members, text_of};
 use crate::reply;
+use crate::task::EXTENSION;
 use crate::version::Version;
 
 /// Bytes of one server's instructions that its clients are told.
@@ -61,6 +62,9 @@ impl Abilities {
     pub const PROMPTS_CHANGE: Self = Self(128);
     /// It tells of changes of its resources.
     pub const RESOURCES_CHANGE: Self = Self(256);
+
+    /// Calls may be answered later, as tasks.
+    pub const TASKS: Self = Self(512);
 
     pub(crate) const fn bits(self) -> u16 {
         self.0
@@ -180,7 +184,7 @@ fn shortened(text: &str) -> &str {
 #[must_use]
 pub fn told(version: Version, servers: &[(&str, Option<Answered>)]) -> Vec<u8> {
     let mut out = format!(r#"{{"protocolVersion":"{}","#, version.as_str()).into_bytes();
-    write_capabilities(servers, &mut out);
+    write_capabilities(servers, false, &mut out);
     out.extend_from_slice(format!(r#","serverInfo":{SERVER_INFO}"#).as_bytes());
     write_instructions(servers, &mut out);
     let silent = servers.iter().filter(|(_, answered)| answered.is_none());
@@ -190,13 +194,17 @@ pub fn told(version: Version, servers: &[(&str, Option<Answered>)]) -> Vec<u8> {
     out
 }
 
-/// Writes `capabilities` of all servers together.
-pub(crate) fn write_capabilities(servers: &[(&str, Option<Answered>)], out: &mut Vec<u8>) {
+/// Writes `capabilities` of all servers together, with extensions where a client's version has them.
+pub(crate) fn write_capabilities(
+    servers: &[(&str, Option<Answered>)],
+    has_extensions: bool,
+    out: &mut Vec<u8>,
+) {
     let answered = servers.iter().filter_map(|(_, of)| of.as_ref());
     let abilities = answered.fold(Abilities::default(), |all, of| all.and(of.abilities));
     let offered = MEMBERS.iter().enumerate();
     let offered = offered.filter(|(nth, _)| abilities.0 >> nth & 1 == 1);
-    let offered: Vec<String> = offered
+    let mut offered: Vec<String> = offered
         .map(|(_, name)| {
             let details = DETAILS
                 .iter()
@@ -207,6 +215,9 @@ pub(crate) fn write_capabilities(servers: &[(&str, Option<Answered>)], out: &mut
             format!(r#""{name}":{{{}}}"#, details.join(","))
         })
         .collect();
+    if has_extensions && abilities.has(Abilities::TASKS) {
+        offered.push(format!(r#""extensions":{{"{EXTENSION}":{{}}}}"#));
+    }
     out.extend_from_slice(format!(r#""capabilities":{{{}}}"#, offered.join(",")).as_bytes());
 }
 

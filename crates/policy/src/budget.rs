@@ -126,6 +126,14 @@ impl Budgets {
             .is_some_and(|of| !of.is_empty())
     }
 
+    /// Whether any budget may count the calls of a workload by the names of its tools.
+    #[must_use]
+    pub fn name_tools(&self, workload: WorkloadId) -> bool {
+        let of = self.of_tools.get(workload.index()).into_iter().flatten();
+        of.filter_map(|id| self.get(*id))
+            .any(|budget| !budget.tools.is_empty())
+    }
+
     /// Each with its id.
     pub fn iter(&self) -> impl Iterator<Item = (BudgetId, &Budget)> {
         (0..).map(BudgetId).zip(&self.list)

@@ -147,6 +147,19 @@ pub struct McpRoute {
     /// Tools that have limits beside the rule's own, by whole names; the first that names a tool counts. The grant of each stands
     /// behind that of the rule.
     pub tool_limits: Vec<Vec<Glob>>,
+    /// They are shown two tools in place of all: one finds tools, the other calls one.
+    pub is_searched: bool,
+    /// Servers that are given a caller's own token where it brings one.
+    pub own_tokens: Vec<TakenToken>,
+}
+
+/// A header in which callers bring their own token for a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenToken {
+    /// The server, by its place.
+    pub server: usize,
+    /// The header, in lower case.
+    pub header: Box<str>,
 }
 
 /// When a tool's name begins with its server's.

@@ -15,16 +15,20 @@ mod filters;
 mod forward;
 mod inputs;
 mod join;
+mod listed;
 mod listen;
 mod lists;
 mod metadata;
 mod modern;
 mod open;
+mod own_tokens;
 mod read;
 mod requests;
+mod search;
 mod session;
 mod standing;
 mod stream;
+mod tasks;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -54,7 +58,7 @@ use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// The methods that records name.
-const METHODS: [&str; 19] = [
+const METHODS: [&str; 22] = [
     "initialize",
     "ping",
     "tools/list",
@@ -74,6 +78,9 @@ const METHODS: [&str; 19] = [
     "notifications/roots/list_changed",
     "server/discover",
     "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
 ];
 
 /// What came with a message.
@@ -135,6 +142,7 @@ async fn serve_call<D: Downstream>(
     }) {
         return Err(call.refuse(refusal));
     }
+    own_tokens::brought(call, head)?;
     authorized_outside(call, &who, false, client).await?;
     match head.method {
         Method::Post => {
@@ -436,11 +444,16 @@ fn within(call: &Call) -> Duration {
 }
 
 /// Asks on behalf of a message.
-fn asker<'a>(worker: &'a Rc<Worker>, view: &'a WorkerSnapshot, id: &'a str) -> Asker<'a> {
+fn asker<'a>(
+    worker: &'a Rc<Worker>,
+    view: &'a WorkerSnapshot,
+    of: &'a own_tokens::OnBehalf,
+) -> Asker<'a> {
     Asker {
         worker,
         view,
-        id,
+        id: of,
+        own: &of.own,
         caller: None,
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use tokens::{BuiltIn, Counter};
 
 use crate::words::counted;
 
@@ -228,7 +229,12 @@ fn shown(found: &Value) -> String {
             "resourceTemplates" => "template",
             list => list.trim_end_matches('s'),
         };
-        let _fits = writeln!(out, "{}", counted(items.len() as u64, word));
+        let tokens = if list == "tools" {
+            tokens(items)
+        } else {
+            String::new()
+        };
+        let _fits = writeln!(out, "{}{tokens}", counted(items.len() as u64, word));
         let name = |item: &Value| item[named].as_str().unwrap_or_default().to_owned();
         let width = items
             .iter()
@@ -256,6 +262,21 @@ fn shown(found: &Value) -> String {
         out.push_str("nothing is there for this caller\n");
     }
     printable(&out)
+}
+
+/// What the definitions of tools take of each prompt that has them, about: models are told them in a form of their own.
+fn tokens(tools: &[Value]) -> String {
+    let of = |tool: &Value| {
+        let told = ["name", "description", "inputSchema"].map(|name| (name, &tool[name]));
+        let told = told.into_iter().filter(|(_, of)| !of.is_null());
+        Value::from_iter(told.map(|(name, of)| (name.to_owned(), of.clone())))
+    };
+    let text = Value::from_iter(tools.iter().map(of)).to_string();
+    let counted = Counter::without_template(BuiltIn::O200k).text(&text);
+    counted.map_or_else(
+        |_| String::new(),
+        |tokens| format!(", {tokens} tokens of a prompt"),
+    )
 }
 
 /// What a server says is no instruction to a terminal.

@@ -67,7 +67,7 @@ pub(crate) fn lane(plan: &Plan) -> ExitCode {
             let bridged = || bridged(&parts, &binary, set, !has_sessions, &straight);
             let _told = lane.step(&name, AGAIN, bridged);
         }
-        let name = "clients of the SDKs of Go and Rust and of the Inspector";
+        let name = "clients of the SDKs of Go, Rust, Python and TypeScript, and the Inspector";
         let _told = lane.step(name, AGAIN, || clients::same(&parts, &binary));
     }
     lane.finish()
@@ -191,5 +191,19 @@ mod tests {
             assert!(page.contains(version), "docs/mcp.md: {version}");
         }
         assert!(page.contains(parts::INSPECTOR_VERSION));
+        for (file, pin, version) in [
+            (
+                "mcp/package-lock.json",
+                "/sdk\": {\n      \"version\": \"",
+                "1.32.2",
+            ),
+            ("src/parts.rs", "\"mcp==", "2.3.0"),
+        ] {
+            assert!(
+                read(file).contains(&format!("{pin}{version}")),
+                "{file}: {version}"
+            );
+            assert!(page.contains(version), "docs/mcp.md: {version}");
+        }
     }
 }

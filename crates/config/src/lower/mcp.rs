@@ -14,7 +14,7 @@ use std::time::Duration;
 use policy::address::is_allowed;
 use policy::exchange::MAX_GRANT_LIMITS;
 use policy::id::{BackendId, EndpointId, RouteId};
-use policy::mcp::{Glob, METADATA_PATH, McpRoute, OAuth, PATH, Server};
+use policy::mcp::{Glob, METADATA_PATH, McpRoute, OAuth, PATH, Server, TakenToken};
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
@@ -305,6 +305,7 @@ impl super::Lowering<'_> {
                 self.fault(place, says, "give it another `name`");
             }
             let places = self.mcp_servers(route, written, servers);
+            let own_tokens = self.own_tokens(route, servers, &places);
             let id = RouteId(number(snapshot.routes.len()));
             self.mcp_grants(id, &name, route, snapshot);
             let backends = places.iter().filter_map(|at| servers.get(*at));
@@ -339,9 +340,43 @@ impl super::Lowering<'_> {
                     .iter()
                     .filter_map(|(_, of)| Some(globs(&of.as_ref()?.tools)))
                     .collect(),
+                own_tokens,
+                is_searched: route.list_tools.get().is_some_and(|at| at.value.0),
             });
         }
         routes
+    }
+
+    /// The servers of a route that are given callers' own tokens.
+    fn own_tokens(
+        &mut self,
+        route: &schema::McpRoute,
+        servers: &[Server],
+        places: &[usize],
+    ) -> Vec<TakenToken> {
+        let mut taken: Vec<TakenToken> = Vec::new();
+        for (name, header) in route.own_tokens.items() {
+            let Some(header) = header else { continue };
+            let server = servers.iter().position(|of| *of.name == *name.value.0);
+            let Some(server) = server.filter(|at| places.contains(at)) else {
+                let says = format!("the route has no server {}", name.shown);
+                self.fault(&name.place, says, "name one of its `servers`");
+                continue;
+            };
+            if servers.get(server).is_some_and(|of| of.is_command) {
+                let says = "is a command, which is given no token";
+                self.fault(&name.place, says, "leave it out");
+                continue;
+            }
+            let header: Box<str> = header.value.0.as_str().into();
+            if header.starts_with("mcp-") || taken.iter().any(|of| of.header == header) {
+                let says = "is a header of the protocol, or of another server's token";
+                self.fault(&name.place, says, "name another, such as x-github-token");
+                continue;
+            }
+            taken.push(TakenToken { server, header });
+        }
+        taken
     }
 
     /// The places of a route's servers.

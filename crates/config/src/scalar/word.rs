@@ -79,6 +79,12 @@ words! {
         "on_conflict" => Prefix::OnConflict,
     }
 
+    /// Whether callers are shown a tool that finds tools in place of all of them.
+    ListTools(bool): "does not say how tools are listed" => {
+        "all" => false,
+        "search" => true,
+    }
+
     /// What becomes of a tool that is not as it is pinned.
     OnToolChange(OnChange): "does not say what becomes of a changed tool" => {
         "warn" => OnChange::Warn,

@@ -6,8 +6,9 @@ use super::route::Limit;
 use super::{Backend, Bearer};
 use crate::decode::{At, ListOf, MapOf, OneOrList, OneOrMany, ShortOrFull, record};
 use crate::scalar::{
-    Argument, Brief, DescriptionAt, EnvironmentName, Expression, File, Inline, McpPrefix, Name,
-    NameGlob, OnToolChange, ServerName, Span, Text, ToolDigest, ToolMethod, ToolName,
+    Argument, Brief, DescriptionAt, EnvironmentName, Expression, File, IdentityHeader, Inline,
+    ListTools, McpPrefix, Name, NameGlob, OnToolChange, ServerName, Span, Text, ToolDigest,
+    ToolMethod, ToolName,
 };
 use crate::target::Target;
 
@@ -88,10 +89,14 @@ record! {
         optional servers: OneOrMany<ServerName>,
         /// Tools that they see and may call, by whole names such as github__search; all unless said.
         optional tools: Selection,
+        /// How they are told of tools: all (each with its definition), or search (two tools in their place: one finds tools by words, the other calls one). Default all.
+        optional list_tools: At<ListTools>,
         /// Prompts that they see and may get, by whole names; all unless said.
         optional prompts: Selection,
         /// Resources and templates that they see and may read, by whole URIs such as files+file:///a; all unless said.
         optional resources: Selection,
+        /// Servers that are given a caller's own token in place of the gate's credential, with the header in which callers bring it (x-github-token); who brings none uses the gate's.
+        optional own_tokens: MapOf<ServerName, At<IdentityHeader>>,
         /// Rates of requests, each counted for each workload apart, or for each key or user of it.
         optional limits: ListOf<Limit>,
         /// Rates of calls of some tools, beside those; the first that names a tool counts.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Legacy, Need, STATE_BYTES_MAX, Unusable, again, cancelled, state_in, to_legacy, to_modern,
-    told_legacy, told_modern, with_id,
+    Legacy, Need, STATE_BYTES_MAX, TaskId, Unusable, again, cancelled, state_in, to_legacy,
+    to_modern, told_legacy, told_modern, with_id,
 };
 use crate::client::Can;
 use crate::envelope::{Fault, Message};
@@ -90,9 +90,8 @@ fn a_server_with_sessions_is_not_told_what_its_session_says() {
 #[test]
 fn a_client_without_a_session_is_told_complete_results_and_codes_of_its_version() {
     let told = |answer: &str, is_read, is_public| {
-        let told = told_modern(answer.as_bytes(), is_read, is_public, |state| {
-            Some(format!("sealed {state}"))
-        });
+        let seal = |state: &str| Some(format!("sealed {state}"));
+        let told = told_modern(answer.as_bytes(), is_read, is_public, seal, TaskId::None);
         json_of(&told.expect("an answer"))
     };
     let of = |answer: Value, is_read, is_public| {
@@ -137,13 +136,13 @@ fn a_client_without_a_session_is_told_complete_results_and_codes_of_its_version(
         r#"{"jsonrpc":"2.0","id":7}"#,
     ] {
         assert!(
-            told_modern(none.as_bytes(), false, false, |_| None).is_err(),
+            told_modern(none.as_bytes(), false, false, |_| None, TaskId::None).is_err(),
             "{none}"
         );
     }
     let state = result(json!({"resultType": "input_required", "requestState": "s"}));
     assert!(
-        told_modern(state.as_bytes(), false, false, |_| None).is_err(),
+        told_modern(state.as_bytes(), false, false, |_| None, TaskId::None).is_err(),
         "it cannot be sealed"
     );
 }
@@ -202,7 +201,13 @@ fn a_state_that_is_longer_than_may_be_is_told_of_and_neither_kept_nor_sealed() {
         let state = "x".repeat(bytes);
         let answer = result(json!({"resultType": "input_required", "requestState": state}));
         let legacy = told_legacy(answer.as_bytes()).err();
-        let modern = told_modern(answer.as_bytes(), false, false, |_| Some("s".to_owned()));
+        let modern = told_modern(
+            answer.as_bytes(),
+            false,
+            false,
+            |_| Some("s".to_owned()),
+            TaskId::None,
+        );
         let long = is_long.then_some(Unusable::LongState);
         assert_eq!((legacy, modern.err()), (long, long));
     }
@@ -229,4 +234,41 @@ fn the_state_of_a_request_is_a_text() {
     let text = request(r#"{"name":"a","requestState":{}}"#);
     assert!(state_in(text.as_bytes(), params(&text).as_ref()).is_err());
     assert_eq!(state_in(b"{}", None), Ok(None));
+}
+
+#[test]
+fn the_id_of_a_task_is_told_as_its_client_is_shown_it() {
+    let seal = |id: &str| (id == "t1").then(|| "sealed".to_owned());
+    let told = |answer: Value, task: TaskId<'_>| {
+        let answer = result(answer);
+        let told = told_modern(answer.as_bytes(), false, false, |_| None, task);
+        told.map(|told| json_of(&told)["result"].clone())
+    };
+    let made = json!({"resultType": "task", "taskId": "t1", "status": "working"});
+    let shown = json!({"resultType": "task", "taskId": "sealed", "status": "working"});
+    assert_eq!(told(made.clone(), TaskId::Sealed(&seal)), Ok(shown));
+    for cannot_ask in [TaskId::None, TaskId::Shown("own")] {
+        assert_eq!(told(made.clone(), cannot_ask), Err(Unusable::Task));
+    }
+    for none in [
+        json!({"resultType": "task"}),
+        json!({"resultType": "task", "taskId": 7}),
+        json!({"resultType": "task", "taskId": "too long"}),
+    ] {
+        assert!(told(none.clone(), TaskId::Sealed(&seal)).is_err(), "{none}");
+    }
+    let got = json!({"resultType": "complete", "taskId": "t1", "result": {"taskId": "t1"}});
+    assert_eq!(
+        told(got.clone(), TaskId::Shown("own")),
+        Ok(json!({"resultType": "complete", "taskId": "own", "result": {"taskId": "t1"}}))
+    );
+    assert_eq!(
+        told(got.clone(), TaskId::Sealed(&seal)),
+        Ok(got),
+        "a result of a tool's own"
+    );
+    assert_eq!(
+        told(json!({}), TaskId::Shown("own")),
+        Ok(json!({"resultType": "complete"}))
+    );
 }

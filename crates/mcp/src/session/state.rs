@@ -1,7 +1,8 @@
 //! What a server wants to hear again when a request is made once more (`requestState`), sealed on its way through the client.
 //!
 //! Invariant: a state is good for the caller, the route and the very request that it was given for, and for an hour: nobody brings
-//! it to another tool, and no server hears a state that it did not give.
+//! it to another tool, and no server hears a state that it did not give. The id of a task is good for its caller and route, as long as a
+//! session is.
 //! Not here: where it stands in messages (`bridge`).
 
 use base64::Engine;
@@ -19,10 +20,15 @@ pub const STATE_GOOD_S: u64 = 3600;
 const SEALED_BYTES_MAX: usize = STATE_BYTES_MAX / 3 * 4 + 128;
 /// The form of what is sealed. No session has it.
 const FORM: u8 = b's';
+/// What binds the ids of tasks, and no state.
+const TASK_FORM: u8 = b't';
 
 /// What a state is for: a caller's request on a route.
 #[derive(Debug, Clone)]
-pub struct StateOf(Vec<u8>);
+pub struct StateOf {
+    bound: Vec<u8>,
+    good_s: u64,
+}
 
 impl StateOf {
     /// Of a method, and the whole name of what it names, which says the server.
@@ -33,7 +39,17 @@ impl StateOf {
             bound.extend((part.len() as u64).to_be_bytes());
             bound.extend(part.as_bytes());
         }
-        Self(bound)
+        Self {
+            bound,
+            good_s: STATE_GOOD_S,
+        }
+    }
+
+    /// Of the tasks of a caller on a route, good for so many seconds.
+    #[must_use]
+    pub fn of_tasks(place: &Place, who: &Principal<'_>, good_s: u64) -> Self {
+        let bound = bound(TASK_FORM, place, who);
+        Self { bound, good_s }
     }
 }
 
@@ -52,11 +68,11 @@ impl Sealer {
         }
         let mut bytes = Zeroizing::new(vec![FORM]);
         bytes.extend(nonce);
-        bytes.extend(unix_s.saturating_add(STATE_GOOD_S).to_be_bytes());
+        bytes.extend(unix_s.saturating_add(of.good_s).to_be_bytes());
         bytes.extend(state.as_bytes());
         let (_, within) = bytes.split_at_mut(1 + NONCE_BYTES);
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let bound = Aad::from(&of.0);
+        let bound = Aad::from(&of.bound);
         let tag = self.states.seal_in_place_separate_tag(nonce, bound, within);
         bytes.extend(tag.ok()?.as_ref());
         Some(URL_SAFE_NO_PAD.encode(&*bytes))
@@ -77,7 +93,7 @@ impl Sealer {
         let mut opened = keys.into_iter().flatten().filter_map(|key| {
             let nonce = Nonce::assume_unique_for_key(*nonce);
             let mut within = Zeroizing::new(within.to_vec());
-            let text = key.open_in_place(nonce, Aad::from(&of.0), &mut within);
+            let text = key.open_in_place(nonce, Aad::from(&of.bound), &mut within);
             let (until, state) = text.ok()?.split_first_chunk()?;
             let state = String::from_utf8(state.to_vec()).ok()?;
             Some((u64::from_be_bytes(*until), state))
@@ -86,17 +102,23 @@ impl Sealer {
         (unix_s < until).then_some(state)
     }
 
-    /// What tells what a caller without a session has open at a server from all else that is open.
+    /// What tells what a caller without a session has open at a server from all else that is open; `own`: with a token of its own.
     #[must_use]
     pub fn mark_of_caller(
         &self,
         place: &Place,
         who: &Principal<'_>,
         server: &str,
+        own: &[u8],
     ) -> [u8; MARK_BYTES] {
         let mut signing = hmac::Context::with_key(&self.marking);
         signing.update(&bound(b'c', place, who));
         signing.update(server.as_bytes());
+        if !own.is_empty() {
+            // No name has that.
+            signing.update(b"\0");
+            signing.update(own);
+        }
         let mut mark = [0; MARK_BYTES];
         for (to, from) in mark.iter_mut().zip(signing.sign().as_ref()) {
             *to = *from;
@@ -202,18 +224,40 @@ mod tests {
     }
 
     #[test]
+    fn the_id_of_a_task_is_its_callers_on_its_route_as_long_as_is_said_and_no_state() {
+        let own = Sealer::new(&Secret::new(vec![1; 32]), None).expect("keys");
+        let place = |route| Place::new(route, [("one", "x/mcp".to_owned())].into_iter());
+        let ada = who("ide", Some("ada"));
+        let of = StateOf::of_tasks(&place("a"), &ada, 86_400);
+        let sealed = own.seal_state("task", &of, NOW, [7; 12]).expect("it fits");
+        let open = |of: &StateOf, now| own.open_state(&sealed, of, now);
+        assert_eq!(open(&of, NOW + 86_399).as_deref(), Some("task"));
+        assert_eq!(open(&of, NOW + 86_400), None);
+        for other in [
+            StateOf::of_tasks(&place("b"), &ada, 86_400),
+            StateOf::of_tasks(&place("a"), &who("ide", Some("ben")), 86_400),
+            StateOf::new("tools/call", "one__read", &place("a"), &ada),
+        ] {
+            assert_eq!(open(&other, NOW), None);
+        }
+    }
+
+    #[test]
     fn what_a_caller_has_open_is_told_from_what_anybody_else_has() {
         let sealer = Sealer::new(&Secret::new(vec![1; 32]), None).expect("keys");
         let place = |route| Place::new(route, [("one", "x/mcp".to_owned())].into_iter());
-        let mark = |route, user, server| {
-            sealer.mark_of_caller(&place(route), &who("ide", Some(user)), server)
+        let with = |route, user, server, own: &str| {
+            let who = who("ide", Some(user));
+            sealer.mark_of_caller(&place(route), &who, server, own.as_bytes())
         };
+        let mark = |route, user, server| with(route, user, server, "");
         let ada = mark("a", "ada", "one");
         assert_eq!(ada, mark("a", "ada", "one"));
         for other in [
             mark("b", "ada", "one"),
             mark("a", "ben", "one"),
             mark("a", "ada", "two"),
+            with("a", "ada", "one", "token"),
         ] {
             assert_ne!(ada, other);
         }

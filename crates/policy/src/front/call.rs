@@ -363,6 +363,32 @@ impl Counted {
         chosen: Chosen<'_>,
         env: &mut Env<'_>,
     ) -> Result<Admitted, Box<Ended>> {
+        self = self.judged(call, env)?;
+        if chosen.at != self.at {
+            let Admitted {
+                begun, reservation, ..
+            } = self.admitted;
+            reservation.release(env.now, env.snapshot, env.levels);
+            let admitted = Allowed { begun }.admit_free(chosen, env)?;
+            let at = chosen.at;
+            self = Self { admitted, at };
+        }
+        if call.method == TOOL_CALLS && call.operation == Operation::Mcp.as_str() {
+            return self.budgeted(call.path, env);
+        }
+        Ok(self.admitted)
+    }
+
+    /// It asks about what such a call made, and its caller may make one; it is none itself, and takes nothing of what those have.
+    ///
+    /// # Errors
+    /// The rules refuse it; it has counted.
+    pub fn authorize_as(self, call: &Call<'_>, env: &mut Env<'_>) -> Result<Admitted, Box<Ended>> {
+        Ok(self.judged(call, env)?.admitted)
+    }
+
+    /// The rules let it pass.
+    fn judged(mut self, call: &Call<'_>, env: &mut Env<'_>) -> Result<Self, Box<Ended>> {
         let (s, begun) = (env.snapshot, &mut self.admitted.begun);
         let mut reason = None;
         let judged = s.authority.as_deref().map_or(Ok(()), |rules| {
@@ -372,19 +398,7 @@ impl Counted {
             begun.record.reason = reason;
             return Err(Box::new(self.fail(refusal, env)));
         }
-        if chosen.at != self.at {
-            let Admitted {
-                begun, reservation, ..
-            } = self.admitted;
-            reservation.release(env.now, s, env.levels);
-            let admitted = Allowed { begun }.admit_free(chosen, env)?;
-            let at = chosen.at;
-            self = Self { admitted, at };
-        }
-        if call.method == TOOL_CALLS && call.operation == Operation::Mcp.as_str() {
-            return self.budgeted(call.path, env);
-        }
-        Ok(self.admitted)
+        Ok(self)
     }
 
     /// Takes a call of a tool from the budgets that count such calls; one that has none left refuses it, and it has counted for limits.

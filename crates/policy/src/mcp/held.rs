@@ -45,6 +45,17 @@ struct OfSession {
     wakers: BTreeMap<u64, Waker>,
 }
 
+/// A session of which something was kept is forgotten: its streams see what is left, and say it again. One of which nothing was kept lost
+/// nothing; where it were woken, two of those past the bound would push one another out without an end.
+impl Drop for OfSession {
+    fn drop(&mut self) {
+        if !self.resources.is_empty() {
+            let wakers = std::mem::take(&mut self.wakers);
+            wakers.into_values().for_each(Waker::wake);
+        }
+    }
+}
+
 /// A session, as far as it matters here.
 #[derive(Debug, Clone, Copy)]
 pub struct OfClient {
@@ -229,6 +240,8 @@ impl Drop for HeldChanges<'_> {
 mod tests {
     //! What is told again, and to whom.
 
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Waker};
 
     use super::{
@@ -315,6 +328,40 @@ mod tests {
             let _taken = held.subscribe(ADA, "one", "a:c");
             assert!(changes.poll(&mut cx).is_ready());
             held.forget(&ADA.mark);
+        }
+    }
+
+    #[test]
+    fn a_stream_whose_session_is_pushed_out_is_woken_where_something_of_it_is_lost() {
+        let held = Held::default();
+        let woken = [Arc::<Woken>::default(), Arc::default()];
+        let [ada, ben] = &woken;
+        let wakers = [ada, ben].map(|of| Waker::from(Arc::clone(of)));
+        assert_eq!(held.subscribe(ADA, "one", "a:b"), Ok(()));
+        let (mut listens, mut silent) = (held.changes(ADA), held.changes(BEN));
+        for (changes, waker) in [(&mut listens, &wakers[0]), (&mut silent, &wakers[1])] {
+            assert!(changes.poll(&mut Context::from_waker(waker)).is_pending());
+        }
+        for n in 0..SESSIONS_MAX {
+            held.set_level(of(mark(n), 1000 + n as u64), "info");
+        }
+        let times = |of: &Woken| of.0.load(Ordering::SeqCst);
+        assert_eq!((times(ada), times(ben)), (1, 0));
+        assert!(
+            listens
+                .poll(&mut Context::from_waker(&wakers[0]))
+                .is_ready()
+        );
+        assert!(held.resources(&ADA.mark, "one").is_empty());
+    }
+
+    /// How often it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 

@@ -115,6 +115,7 @@ pub(super) async fn streamed<D: Downstream>(
         view: &view,
         id: &id,
         caller: None,
+        own: &[],
     };
     let mut deadline = Deadline::new(&worker.clock.wheel);
     loop {

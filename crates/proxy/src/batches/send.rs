@@ -144,6 +144,7 @@ pub(super) async fn asked(
         view,
         id,
         caller: None,
+        own: &[],
     };
     let began = asker.send_to(backend, request).await?;
     match is_coded(&began.response) {
@@ -224,6 +225,7 @@ pub(super) async fn read(
         view,
         id,
         caller: None,
+        own: &[],
     };
     let Timeouts { idle, .. } = began.timeouts;
     let mut deadline = Deadline::new(&worker.clock.wheel);

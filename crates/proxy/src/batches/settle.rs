@@ -368,6 +368,7 @@ impl Claim {
             view,
             id: ID,
             caller: None,
+            own: &[],
         };
         let mut deadline = Deadline::new(&self.worker.clock.wheel);
         let mut lines = ResultLines::default();

@@ -139,7 +139,7 @@ impl Told {
     fn message(self, result: &[u8]) -> Result<Vec<u8>, Failed> {
         let message = reply::result(&self.id, result);
         let told = match self.is_modern {
-            true => bridge::told_modern(&message, false, false, |_| None),
+            true => bridge::told_modern(&message, false, false, |_| None, bridge::TaskId::None),
             false => Ok(Cow::Borrowed(&message[..])),
         };
         let told = match told.map_err(Failed::Unusable)? {

@@ -25,6 +25,7 @@ use policy::snapshot::{Backend, Endpoint, Timeouts};
 use wire::head::{Known, Method};
 
 use super::call::OUT_OF_ORDER;
+use super::own_tokens::OwnToken;
 use crate::deadline::Deadline;
 use crate::upstream::line::{Line, dial, reuse};
 use crate::upstream::{Answered, Outgoing, Response, Unwatched, h1, h2};
@@ -40,6 +41,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) id: &'a str,
     /// Who asks, where a process is started for him: of those each caller has a share.
     pub(crate) caller: Option<&'a str>,
+    /// What its caller brought for some servers in place of the gate's credential.
+    pub(crate) own: &'a [OwnToken],
 }
 
 /// What is asked.
@@ -96,9 +99,11 @@ impl Failed {
             Self::Upstream(failure) => Refusal::Upstream(*failure),
             Self::Credential => Refusal::UpstreamCredential,
             Self::SessionGone => Refusal::McpSessionNotFound,
-            Self::Unusable(long @ Unusable::LongState) => Refusal::McpNotBridged {
-                says: long.to_string().into(),
-            },
+            Self::Unusable(why @ (Unusable::LongState | Unusable::Task)) => {
+                Refusal::McpNotBridged {
+                    says: why.to_string().into(),
+                }
+            }
             Self::Unusable(_) | Self::TooLong | Self::IdTooLong => Refusal::UpstreamFormat,
             Self::NoRoom => Refusal::Overloaded,
             Self::NotBridged(says) => Refusal::McpNotBridged { says: says.clone() },
@@ -156,13 +161,9 @@ impl Asker<'_> {
     }
 
     /// Sends a request to the first address of a backend, and gives the response that began.
-    pub(crate) async fn send_to(
-        self,
-        backend: BackendId,
-        request: impl Said,
-    ) -> Result<Began, Failed> {
+    pub(crate) async fn send_to(self, of: BackendId, request: impl Said) -> Result<Began, Failed> {
         let snapshot = self.view.snapshot();
-        let backend = snapshot.backend(backend).ok_or(Failed::Bug)?;
+        let backend = snapshot.backend(of).ok_or(Failed::Bug)?;
         let id = *backend.endpoints.first().ok_or(Failed::Bug)?;
         let endpoint = snapshot.endpoint(id).ok_or(Failed::Bug)?;
         let timeouts = Timeouts {
@@ -171,12 +172,17 @@ impl Asker<'_> {
             }),
             ..backend.timeouts
         };
-        let minted = self.minted(endpoint, timeouts).await?;
+        let own = self.own.iter().find(|own| own.backend == of);
+        let minted = match own {
+            Some(_) => None,
+            None => self.minted(endpoint, timeouts).await?,
+        };
         let mut outgoing = ToServer {
             endpoint,
             backend,
             asker_id: self.id,
             caller: self.caller,
+            own,
             request: &request,
             minted: minted.as_deref(),
             signature: Vec::new(),
@@ -194,7 +200,9 @@ impl Asker<'_> {
         };
         self.worker.trouble_of(&attempt);
         self.worker.sink(|sink| sink.attempt(snapshot, &attempt));
-        if let (UpstreamAuth::Minted(minter), Ok(status @ (401 | 403))) = (&endpoint.auth, result) {
+        if let (UpstreamAuth::Minted(minter), Ok(status @ (401 | 403)), None) =
+            (&endpoint.auth, result, own)
+        {
             minter.refused(status, None);
         }
         let response = sent.map_err(Failed::Upstream)?;
@@ -283,6 +291,7 @@ struct ToServer<'a, S> {
     backend: &'a Backend,
     asker_id: &'a str,
     caller: Option<&'a str>,
+    own: Option<&'a OwnToken>,
     request: &'a S,
     minted: Option<&'a Credential>,
     signature: Vec<(&'static str, Secret)>,
@@ -322,7 +331,8 @@ impl<S: Said> ToServer<'_, S> {
             _ => b"authorization",
         };
         let mut added = self.backend.headers.iter();
-        name == secret || added.any(|added| *added.name == *name)
+        let own = self.own.map_or(secret, |own| own.header.as_bytes());
+        name == secret || name == own || added.any(|added| *added.name == *name)
     }
 }
 
@@ -423,6 +433,7 @@ impl<S: Said> Outgoing for ToServer<'_, S> {
 
     fn secrets(&self, mut put: impl FnMut(&str, &Secret)) {
         match (self.minted, &self.endpoint.auth) {
+            _ if self.own.is_some() => {}
             (Some(Credential::Header { name, value }), _) => put(name, value),
             (Some(Credential::Signer(_)), _) => {
                 for (name, value) in &self.signature {
@@ -431,6 +442,9 @@ impl<S: Said> Outgoing for ToServer<'_, S> {
             }
             (None, UpstreamAuth::Header { name, value }) => put(name, value),
             (None, UpstreamAuth::None | UpstreamAuth::Minted(_)) => {}
+        }
+        if let Some(own) = self.own {
+            put(&own.header, &own.value);
         }
         let proxy = self.endpoint.origin.proxy.as_deref();
         let proxy = proxy.filter(|_| self.endpoint.origin.is_relayed());

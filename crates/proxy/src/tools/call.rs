@@ -22,6 +22,7 @@ use policy::usage_ledger::Entry;
 use wire::head::{Known as Name, RequestHead};
 
 use super::ask::Failed;
+use super::own_tokens::OnBehalf;
 use crate::tool_memory::Tools;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -33,7 +34,7 @@ pub(super) struct Call {
     /// The origin of the page that sent it.
     pub(super) page: Option<Box<str>>,
     /// Its id, for servers, its client and its record.
-    pub(super) id: Box<str>,
+    pub(super) id: Rc<OnBehalf>,
     /// What its record is told.
     pub(super) facts: Facts,
     stage: Stage,
@@ -111,7 +112,10 @@ impl Call {
         });
         let begun = begun.of(Operation::Mcp);
         Self {
-            id: begun.record().id.clone(),
+            id: Rc::new(OnBehalf {
+                id: begun.record().id.clone(),
+                own: Vec::new(),
+            }),
             worker: Rc::clone(worker),
             view,
             page,
@@ -223,6 +227,21 @@ impl Call {
         };
         self.admitted(admitted);
         Ok(())
+    }
+
+    /// What it asks about was made by such a call, which its caller may make; it has counted.
+    pub(super) fn admit_as(&mut self, asked: &policy::front::Call<'_>) -> Result<(), Stop> {
+        let Stage::Counted(counted) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Err(self.refuse(OUT_OF_ORDER));
+        };
+        let (now, view) = (self.worker.now(), Rc::clone(&self.view));
+        match env(&view, now, |env| counted.authorize_as(asked, env)) {
+            Ok(admitted) => {
+                self.admitted(admitted);
+                Ok(())
+            }
+            Err(ended) => Err(self.ended(ended)),
+        }
     }
 
     /// It may run: the ledger knows of it before a server does.

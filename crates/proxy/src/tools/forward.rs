@@ -15,8 +15,7 @@ use mcp::modern::{Level, is_named};
 use mcp::reply::{edited, result, string};
 use mcp::session::{OpenServer, Session, StateOf};
 use mcp::target::Target;
-use policy::attempt::Failure;
-use policy::mcp::{McpRoute, NotHeld, OnChange, Server, URI_BYTES_MAX, plain_uri};
+use policy::mcp::{McpRoute, NotHeld, URI_BYTES_MAX, plain_uri};
 use policy::refusal::Refusal;
 use wire::head::{Known, Method, RequestHead};
 
@@ -24,11 +23,13 @@ use super::ask::{Asker, Failed, Request, Says, form};
 use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
 use super::filters::{Arguments, Does, may_see, may_use};
 use super::join::while_there;
+use super::listed::{as_listed, is_unlisted, place_of};
 use super::requests::{self, Meant, meant, not_found, rule_of};
 use super::stream::{self, Answering, relay, takes_events};
+use super::tasks::ShownAs;
 use super::{
     Arrived, admitted, answer, api, asker, inputs, invalid, lists, modern, of_client, open,
-    session_id,
+    session_id, tasks,
 };
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -40,6 +41,10 @@ pub(super) struct Asked<'a> {
     pub(super) target: &'a Target<'a>,
     /// Which log messages it wants, where it says so itself.
     pub(super) log_level: Option<Level>,
+    /// Its client says that it knows tasks.
+    pub(super) knows_tasks: bool,
+    /// It is a call of the gate's own tool that calls what was found: nobody has made headers of the arguments.
+    pub(super) is_found: bool,
     /// Its id, as written.
     pub(super) id: &'a [u8],
 }
@@ -98,7 +103,7 @@ pub(super) async fn forward<D: Downstream>(
     let used_by = target.kind.used_by();
     admitted(call, arrived, used_by, Some(&named), true, client).await?;
     if target.kind == Kind::Tools {
-        as_pinned(call, &view, (rule, session), (&meant, target), client).await?;
+        as_listed(call, &view, (rule, session), (&meant, target), client).await?;
     }
     if let Some(described) = &server.described {
         let of = (*server, described);
@@ -108,6 +113,11 @@ pub(super) async fn forward<D: Downstream>(
         return hold(call, arrived, session, asked, &meant, client).await;
     }
     let state = state_of(call, &view, asked.method, &named);
+    let task = if tasks::may_make(asked, call.facts.is_modern) && open.version.is_modern() {
+        tasks::made_by(call, &view, own)
+    } else {
+        ShownAs::None
+    };
     let sent_id = id_for(call, open, asked.id);
     let body = body_for(
         call,
@@ -121,7 +131,7 @@ pub(super) async fn forward<D: Downstream>(
         call,
         arrived,
         (session, open),
-        (asked.method, written),
+        (asked, written),
         (&view, rule, &meant),
         client,
     )
@@ -141,6 +151,7 @@ pub(super) async fn forward<D: Downstream>(
         is_read: asked.method == "resources/read",
         is_for_all: modern::is_for_all(&view, rule),
         state,
+        task,
     };
     let says = Says {
         method: asked.method,
@@ -148,61 +159,6 @@ pub(super) async fn forward<D: Downstream>(
         params: &params,
     };
     send(call, &view, (says, body), answering, client).await
-}
-
-/// A tool of a server whose tools are pinned, and refused where they are not as pinned, is as the server listed it last.
-async fn as_pinned<D: Downstream>(
-    call: &mut Call,
-    view: &WorkerSnapshot,
-    (rule, session): (&McpRoute, &Session),
-    (meant, target): (&Meant<'_>, &Target<'_>),
-    client: &mut D,
-) -> Result<(), Stop> {
-    let pins = meant.server.pins.as_ref();
-    if pins.is_none_or(|pins| pins.on_change != OnChange::Refuse) {
-        return Ok(());
-    }
-    let place = place_of(view, meant.server);
-    let listed = lists::of(call, view, rule, session, Kind::Tools, place, client).await?;
-    let Some(of) = listed.first().filter(|of| of.source().catalog.is_some()) else {
-        call.facts.reason = Some("the server gives no list, and its tools are pinned".into());
-        return Err(call.refuse(Refusal::Upstream(Failure::Exhausted)));
-    };
-    if of.is_refused(&meant.own) {
-        let name = Kind::Tools.whole(&meant.server.name, &meant.own).into();
-        return Err(call.refuse(Refusal::McpToolChanged { name }));
-    }
-    if of
-        .source()
-        .catalog
-        .is_none_or(|list| list.find(&meant.own).is_none())
-    {
-        requests::unlisted(call, Some(meant.server), target);
-        return Err(call.refuse(not_found(target)));
-    }
-    Ok(())
-}
-
-fn place_of(view: &WorkerSnapshot, server: &Server) -> Option<usize> {
-    let (config, _) = Call::config(view)?;
-    let mut servers = config.servers.iter();
-    servers.position(|of| *of.name == *server.name)
-}
-
-/// Whether the server's list is at hand and does not have this tool or prompt. Resources may be whatever a template makes.
-fn is_unlisted(
-    call: &Call,
-    view: &WorkerSnapshot,
-    (kind, server, own): (Kind, &Server, &str),
-    open: &OpenServer,
-) -> bool {
-    let Some((config, tools)) = Call::config(view).filter(|_| !kind.has_uri()) else {
-        return false;
-    };
-    let place = place_of(view, server);
-    let list =
-        place.and_then(|place| tools.list((place, kind, open.version), call.worker.now(), config));
-    list.is_some_and(|list| !list.has(own))
 }
 
 /// Whether a request changes what a session holds.
@@ -322,14 +278,15 @@ async fn headers_for<D: Downstream>(
     call: &mut Call,
     arrived: &Arrived<'_>,
     (session, open): (&Session, &OpenServer),
-    (method, arguments): (&str, Option<&[u8]>),
+    (asked, arguments): (&Asked<'_>, Option<&[u8]>),
     (view, rule, meant): (&WorkerSnapshot, &McpRoute, &Meant<'_>),
     client: &mut D,
 ) -> Result<Vec<(String, String)>, Stop> {
-    if method != "tools/call" || !call.facts.is_modern && !open.version.is_modern() {
+    let has_made = call.facts.is_modern && !asked.is_found;
+    if asked.method != "tools/call" || !has_made && !open.version.is_modern() {
         return Ok(Vec::new());
     }
-    let sent = if call.facts.is_modern {
+    let sent = if has_made {
         let sent = params_of(call, arrived.head)?;
         if open.version.is_modern() {
             return Ok(sent);
@@ -344,7 +301,7 @@ async fn headers_for<D: Downstream>(
     let mut tools = sources.filter_map(|of| of.catalog?.find(&meant.own));
     let tool = tools.next().map(mcp::catalog::Item::raw);
     let arguments = arguments.unwrap_or(b"{}");
-    if !call.facts.is_modern {
+    if !has_made {
         return Ok(tool.map_or_else(Vec::new, |tool| header::params(tool, arguments)));
     }
     // A server with sessions knows of no such headers: the gate compares them in its place.
@@ -387,7 +344,8 @@ fn params_of(call: &mut Call, head: &RequestHead) -> Result<Vec<(String, String)
 /// How often a server may ask its client before it has answered a call.
 const ROUNDS_MAX: usize = 16;
 
-async fn send<D: Downstream>(
+/// Sends it, and passes the answer on.
+pub(super) async fn send<D: Downstream>(
     call: &mut Call,
     view: &WorkerSnapshot,
     (says, asked): (Says<'_>, Vec<u8>),

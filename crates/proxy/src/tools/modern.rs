@@ -16,6 +16,7 @@ use mcp::name;
 use mcp::reply::{INVALID_PARAMS, result};
 use mcp::session::Session;
 use mcp::target::{Target, of as target_of};
+use mcp::task;
 use policy::attempt::Failure;
 use policy::mcp::{McpRoute, Prefix};
 use policy::refusal::Refusal;
@@ -25,7 +26,7 @@ use super::ask::Failed;
 use super::call::{Call, Stop};
 use super::forward::{Asked, forward};
 use super::session::as_told;
-use super::{Arrived, admitted, answer, counted, invalid, listen, open, requests};
+use super::{Arrived, admitted, answer, counted, invalid, listen, open, requests, search, tasks};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -73,6 +74,9 @@ pub(super) async fn serve<D: Downstream>(
     let named = named
         .map(|target| &*target.name)
         .filter(|_| is_named(method));
+    let task = task::is_of(method).then(|| task::named(&arrived.text, message.params.as_ref()));
+    let task_id = task.as_ref().and_then(|task| task.as_ref().ok());
+    let named = named.or(task_id.map(|(id, _)| &**id));
     if let Err(unfit) = check(method, named, meta, &headers(arrived.head)) {
         return Err(call.refuse(unfit_refusal(unfit)));
     }
@@ -81,12 +85,17 @@ pub(super) async fn serve<D: Downstream>(
         Err(fault) => return Err(call.refuse(bad_params(&fault))),
     };
     let has_arguments = &**method == "tools/call";
-    let is_known = has_target(method) || modern::names_nothing(method);
+    let is_known = has_target(method) || task.is_some() || modern::names_nothing(method);
     if is_known && !has_arguments && has_params(arrived.head) {
         let says = format!(
             "Header mismatch: headers {PARAM}… are sent with {method}, which has no arguments"
         );
         return Err(call.refuse(Refusal::McpHeader { says: says.into() }));
+    }
+    if let Some(task) = task {
+        let (shown, at) = task.map_err(|fault| call.refuse(bad_params(&fault)))?;
+        let asked = (&**method, meta.log_level, id);
+        return tasks::serve(call, arrived, asked, (&shown, at), client).await;
     }
     if let Some(kind) = Kind::listed_by(method) {
         counted(call, arrived, client).await?;
@@ -97,17 +106,24 @@ pub(super) async fn serve<D: Downstream>(
         (discover::METHOD, _) => discovered(call, arrived, id, client).await,
         (mcp::listen::METHOD, _) => listen::serve(call, arrived, message, id, client).await,
         (_, Some(target)) => {
-            requests::named(call, &target);
-            counted(call, arrived, client).await?;
-            let only = place_of(call, &target);
-            let session = opened(call, only, client).await?;
+            let view = Rc::clone(&call.view);
+            let own = search::own(requests::rule_of(call, &view)?, method, &target);
             let asked = Asked {
                 message,
                 method,
                 target: &target,
                 log_level: meta.log_level,
+                knows_tasks: meta.capabilities.is_some_and(task::is_in),
+                is_found: false,
                 id,
             };
+            if let Some(own) = own {
+                return search::serve(call, arrived, (own, None), &asked, client).await;
+            }
+            requests::named(call, &target);
+            counted(call, arrived, client).await?;
+            let only = place_of(call, &target);
+            let session = opened(call, only, client).await?;
             forward(call, arrived, &session, &asked, client).await
         }
         (_, None) => {
@@ -144,7 +160,7 @@ pub(super) fn bad_params(fault: &Fault) -> Refusal {
 }
 
 /// The only server that a name can be of, by itself.
-fn place_of(call: &Call, target: &Target<'_>) -> Option<usize> {
+pub(super) fn place_of(call: &Call, target: &Target<'_>) -> Option<usize> {
     let (config, _) = Call::config(&call.view)?;
     if config.prefix != Prefix::Always {
         return None;
@@ -223,6 +239,7 @@ pub(super) fn is_for_all(view: &WorkerSnapshot, rule: &McpRoute) -> bool {
     view.snapshot().authority.is_none()
         && config.routes.len() == 1
         && rule.shows.is_all()
+        && rule.own_tokens.is_empty()
         && servers.all(|shows| !shows.has_conditions())
 }
 

@@ -165,11 +165,15 @@ pub(super) async fn heard<'v, D: Downstream>(
 
 /// Whose it is what a caller has open at a server.
 fn mark(call: &Call, view: &WorkerSnapshot, server: &str) -> Option<Mark> {
-    let (record, (_, tools)) = (call.record()?, Call::config(view)?);
+    let (record, (config, tools)) = (call.record()?, Call::config(view)?);
     let (nth, ..) = rule(record, view).ok()?;
     let who = principal(record, view);
     let place = tools.places.get(nth)?;
-    Some(tools.sealer.mark_of_caller(place, &who, server))
+    let mut of = config.servers.iter();
+    let own = of.find(|of| *of.name == *server);
+    let own = own.and_then(|of| call.id.of(of.backend));
+    let own = own.map_or(&[][..], |own| own.value.expose());
+    Some(tools.sealer.mark_of_caller(place, &who, server, own))
 }
 
 /// The caller of a message, as commands tell callers apart; none where no server is a command.

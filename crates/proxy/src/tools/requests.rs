@@ -22,7 +22,7 @@ use super::filters::{Does, may_see, may_use};
 use super::forward::{Asked, forward};
 use super::join::{Boxed, all, while_there};
 use super::{
-    Arrived, admitted, answer, asker, counted, invalid, lists, modern, of_client, session,
+    Arrived, admitted, answer, asker, counted, invalid, lists, modern, of_client, search, session,
     session_of, within,
 };
 use crate::client::Downstream;
@@ -68,8 +68,14 @@ pub(super) async fn serve<D: Downstream>(
                 method,
                 target: &target,
                 log_level: None,
+                knows_tasks: false,
+                is_found: false,
                 id,
             };
+            let view = Rc::clone(&call.view);
+            if let Some(own) = search::own(rule_of(call, &view)?, method, &target) {
+                return search::serve(call, arrived, (own, Some(&open)), &asked, client).await;
+            }
             named(call, &target);
             counted(call, arrived, client).await?;
             forward(call, arrived, &open, &asked, client).await
@@ -129,27 +135,52 @@ pub(super) async fn list<D: Downstream>(
         return Err(call.refuse(Refusal::McpMethod { method }));
     }
     admitted(call, arrived, kind.method(), None, true, client).await?;
+    if rule.is_searched && kind == Kind::Tools {
+        return search::list(call, &view, rule, id, client).await;
+    }
+    let Visible { mut told, fresh } = visible(call, arrived, open, kind, client).await?;
+    if call.facts.is_modern {
+        told = with_members(&told, fresh.members().as_bytes());
+    }
+    answer::message(call, client, &result(id, &told), None).await
+}
+
+/// What a caller sees of a kind.
+pub(super) struct Visible {
+    /// As it is told.
+    pub(super) told: Vec<u8>,
+    /// How long that may be kept, and by whom.
+    fresh: Fresh,
+}
+
+/// What all servers have, as far as its caller may see it.
+pub(super) async fn visible<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    open: &Session,
+    kind: Kind,
+    client: &mut D,
+) -> Result<Visible, Stop> {
+    let view = Rc::clone(&call.view);
+    let rule = rule_of(call, &view)?;
     let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
     let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
-    let mut merged = merged(kind, &sources, prefix, |server, own| {
+    let told = merged(kind, &sources, prefix, |server, own| {
         let server = listed.iter().find(|of| *of.server.name == *server);
         server.is_some_and(|of| {
             may_see((call, arrived), rule, of.server, (kind, own), Does::Sees)
                 && may_use(call, &view, arrived, kind, of.server, own)
         })
     });
-    if call.facts.is_modern {
-        let left = listed.iter().map(|of| of.left.as_millis()).min();
-        let unless_said = Fresh {
-            ttl_ms: left.and_then(|left| u64::try_from(left).ok()).unwrap_or(0),
-            is_public: false,
-        };
-        let is_for_all = modern::is_for_all(&view, rule);
-        let fresh = fresh(&sources, unless_said, is_for_all);
-        merged = with_members(&merged, fresh.members().as_bytes());
-    }
-    answer::message(call, client, &result(id, &merged), None).await
+    let left = listed.iter().map(|of| of.left.as_millis()).min();
+    let unless_said = Fresh {
+        ttl_ms: left.and_then(|left| u64::try_from(left).ok()).unwrap_or(0),
+        is_public: false,
+    };
+    let is_for_all = modern::is_for_all(&view, rule);
+    let fresh = fresh(&sources, unless_said, is_for_all);
+    Ok(Visible { told, fresh })
 }
 
 /// A server's own thing.

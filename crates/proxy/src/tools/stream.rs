@@ -27,7 +27,8 @@ use super::filters::may_hear;
 use super::join::while_there;
 use super::open;
 use super::read::{Held, next, whole};
-use super::{Arrived, session_id};
+use super::tasks::ShownAs;
+use super::{Arrived, asker, session_id};
 use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
 
@@ -59,6 +60,8 @@ pub(super) struct Answering<'a> {
     pub(super) is_for_all: bool,
     /// What a server's state is bound to.
     pub(super) state: Option<StateOf>,
+    /// How the id of a task is shown.
+    pub(super) task: ShownAs,
 }
 
 /// An answer, for its client.
@@ -77,8 +80,11 @@ impl Answering<'_> {
             Cow::Owned(with_id(&answer, self.id).map_err(Failed::Unusable)?)
         };
         if self.is_modern {
-            let seal = |state: &str| self.sealed(asker, state);
-            let told = told_modern(&answer, self.is_read, self.is_for_all, seal);
+            let seal = |state: &str| self.sealed(asker, state, self.state.as_ref()?);
+            let (is_read, is_for_all) = (self.is_read, self.is_for_all);
+            let told = self.with_task(asker, |task| {
+                told_modern(&answer, is_read, is_for_all, seal, task)
+            });
             let told = match told.map_err(Failed::Unusable)? {
                 Cow::Borrowed(_) => None,
                 Cow::Owned(told) => Some(told),
@@ -101,15 +107,14 @@ impl Answering<'_> {
         }
     }
 
-    fn sealed(&self, asker: Asker<'_>, state: &str) -> Option<String> {
+    /// What a server gave, sealed for its caller.
+    pub(super) fn sealed(&self, asker: Asker<'_>, state: &str, of: &StateOf) -> Option<String> {
         let (_, tools) = Call::config(asker.view)?;
         let unix_s = asker.worker.clock.wall_ms(asker.worker.now()) / 1000;
         let mut nonce = [0; NONCE_BYTES];
         let chance = rustls::crypto::ring::default_provider().secure_random;
         chance.fill(&mut nonce).ok()?;
-        tools
-            .sealer
-            .seal_state(state, self.state.as_ref()?, unix_s, nonce)
+        tools.sealer.seal_state(state, of, unix_s, nonce)
     }
 
     /// Whether its client is told what a server says before it answers.
@@ -148,12 +153,7 @@ pub(super) async fn relay<D: Downstream>(
     client: &mut D,
 ) -> Result<Option<Needs>, Stop> {
     let (worker, view, id) = (call.worker.clone(), call.view.clone(), call.id.clone());
-    let asker = Asker {
-        worker: &worker,
-        view: &view,
-        id: &id,
-        caller: None,
-    };
+    let asker = asker(&worker, &view, &id);
     let is_stream = match form(&began.response, of.has_session) {
         Ok(Form::Events) => true,
         Ok(Form::Json | Form::Taken) => false,

@@ -10,12 +10,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
 use config::Program;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
@@ -305,8 +307,10 @@ async fn run(
     // What it started ends with it, also where it ended by itself.
     if let Some(group) = group {
         let _gone = kill_process_group(group, Signal::KILL);
+        // It may have left its group.
+        let _gone = kill_process(group, Signal::KILL);
     }
-    let status = child.wait().ok();
+    let status = ended(&mut child).await;
     // What it said last may not be read yet; who left its group may hold the other end.
     if let Some(complains) = complains {
         let _late = timeout(END_WITHIN, complains).await;
@@ -322,6 +326,17 @@ async fn run(
             says,
             "the process of a server of tools ended by itself"
         );
+    }
+}
+
+/// How a process that was killed ended. One that does not die (its disk is gone) is waited for, and holds up nobody else's.
+async fn ended(child: &mut Child) -> Option<ExitStatus> {
+    loop {
+        match child.try_wait() {
+            Ok(None) => sleep(LOOK_EVERY).await,
+            Ok(Some(status)) => return Some(status),
+            Err(_) => return None,
+        }
     }
 }
 

@@ -9,10 +9,14 @@ mod bridge;
 mod budgets;
 mod commands;
 mod filters;
+mod floods;
 mod manifests;
 mod modern;
 mod openapi;
+mod own_tokens;
+mod search;
 mod streams;
+mod tasks;
 
 use std::io::Write;
 

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::parts::Parts;
 use super::running::{Gate, Server};
+use crate::cargo::root;
 use crate::command::run_quietly;
 
 /// What the Inspector asks: its words behind the address.
@@ -64,6 +65,33 @@ fn asks(parts: &Parts) -> Vec<Ask<'_>> {
             Box::new(move |url| program(&parts.rust_client, url)),
         ),
     ];
+    let client = |name: &str| root().join("xtask/mcp/client").join(name);
+    for mode in ["legacy", "auto"] {
+        let ask = move |url: &str| {
+            let mut command = Command::new(&parts.python);
+            command.arg("-B").arg(client("client.py")).args([url, mode]);
+            command
+        };
+        asks.push((format!("Python ({mode})"), Box::new(ask)));
+    }
+    for (sdk, modes) in parts.typescript() {
+        let name = sdk.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("TypeScript's {name}");
+        if !sdk.exists() {
+            println!("{name} is not run: {} is not there", sdk.display());
+            continue;
+        }
+        for mode in modes {
+            let sdk = sdk.clone();
+            let ask = move |url: &str| {
+                let mut command = Command::new(&parts.node);
+                command.arg(client("client.mjs"));
+                command.arg(url).arg(&sdk).arg(mode);
+                command
+            };
+            asks.push((format!("{name} ({mode})"), Box::new(ask)));
+        }
+    }
     for words in INSPECTED {
         let ask = move |url: &str| {
             let mut command = Command::new(&parts.node);

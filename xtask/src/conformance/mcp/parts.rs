@@ -1,4 +1,5 @@
-//! What the lane needs: the suite and the Inspector from npm, the conformance server and a client of the Go SDK, a client of the Rust SDK.
+//! What the lane needs: the suite and the Inspector from npm, each with an SDK of TypeScript, the conformance server and a client of the Go SDK,
+//! a client of the Rust SDK, the Python SDK of the end-to-end tests.
 //!
 //! Not here: what is run of them (`super`).
 
@@ -17,6 +18,7 @@ const SERVER: &str = "github.com/modelcontextprotocol/go-sdk/conformance/everyth
 
 /// Where everything is.
 pub(super) struct Parts {
+    pub(super) python: PathBuf,
     pub(super) node: PathBuf,
     pub(super) modules: PathBuf,
     pub(super) inspector: PathBuf,
@@ -28,16 +30,28 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// The SDKs of TypeScript, with the ways to connect that each has: the suite brings the one, the Inspector the other.
+    pub(super) fn typescript(&self) -> [(PathBuf, &'static [&'static str]); 2] {
+        let inspected = self.inspector.parent().and_then(Path::parent);
+        let inspected = inspected.unwrap_or(Path::new("."));
+        let of = |modules: &Path, name| modules.join("@modelcontextprotocol").join(name);
+        [
+            (of(&self.modules, "sdk"), &["legacy"]),
+            (of(inspected, "client"), &["legacy", "auto"]),
+        ]
+    }
+
     /// Installs and builds what is not there.
     pub(super) fn get() -> Result<Self, String> {
         let work = target_dir(&metadata()?)?.join("conformance-mcp");
         std::fs::create_dir_all(&work).map_err(|cause| format!("{}: {cause}", work.display()))?;
-        let (node, modules) = setup::mcp_suite()?;
+        let (python, node, modules) = setup::mcp_suite()?;
         let inspector = inspector(&node, &work)?;
         let (server, go_client) = (work.join("everything-server"), work.join("go-client"));
         go(SERVER, &server)?;
         go("./client", &go_client)?;
         Ok(Self {
+            python,
             node,
             modules,
             inspector,

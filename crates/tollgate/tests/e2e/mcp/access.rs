@@ -116,8 +116,11 @@ fn the_catalogue_is_listed_as_each_caller_sees_it() {
         )
     };
     let (is_good, text) = list("all", &[]);
-    let expected = "2 tools\n  one__read\n  one__delete\n2 prompts\n  one__greet\n  one__secret\n2 resources\n  one+file:///a\n  one+file:///etc/passwd\n2 templates\n  one+memo://{topic}\n  one+db://{table}\nno answer from dead\n";
-    assert_eq!((is_good, &*text), (true, expected));
+    let text = text.replacen("2 tools, ", "", 1);
+    let (tokens, text) = text.split_once(' ').expect("tokens");
+    assert!(tokens.parse::<u64>().is_ok_and(|of| of > 10), "{tokens}");
+    let expected = "tokens of a prompt\n  one__read\n  one__delete\n2 prompts\n  one__greet\n  one__secret\n2 resources\n  one+file:///a\n  one+file:///etc/passwd\n2 templates\n  one+memo://{topic}\n  one+db://{table}\nno answer from dead\n";
+    assert_eq!((is_good, text), (true, expected));
     let (_, text) = list("few", &["--json"]);
     let found: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(

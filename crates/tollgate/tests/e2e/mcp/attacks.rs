@@ -295,3 +295,46 @@ fn names_that_no_list_has_fill_no_record() {
         assert_eq!(reason, &format!("no list has {tool}"));
     }
 }
+
+#[test]
+fn names_that_are_almost_one_that_is_denied_limited_or_budgeted_reach_no_server() {
+    let (denies, limits, budgets, open) = (
+        server("denies"),
+        server("limits"),
+        server("budgets"),
+        server("open"),
+    );
+    let servers = format!(
+        "    denies: {{ url: \"{}\", tools: {{ deny: delete }} }}\n    limits: {{ url: \"{}\" }}\n    budgets: {{ url: \"{}\" }}\n    open: {{ url: \"{}\" }}",
+        url(&denies),
+        url(&limits),
+        url(&budgets),
+        url(&open)
+    );
+    let routes = "    - { workload: denied, servers: denies }\n    - { workload: limited, servers: limits, tool_limits: [ { tools: limits__delete, limits: [ { requests: 1, per: 366d } ] } ] }\n    - { workload: budgeted, servers: budgets }\n    - { workload: open, servers: open }";
+    let directory = tempfile::tempdir().expect("a directory");
+    let rest = format!(
+        "ledger: {{ path: {} }}\nbudgets:\n  one: {{ workload: budgeted, calls: 1, tool: budgets__delete, per: month }}\n",
+        directory.path().join("usage.db").display()
+    );
+    let gate = Gate::start(&(config(&servers, routes) + &rest), &[]);
+    for (workload, of, name) in [
+        ("denied", &denies, "denies"),
+        ("limited", &limits, "limits"),
+        ("budgeted", &budgets, "budgets"),
+    ] {
+        let caller = Caller::begun(&gate, workload);
+        // Whether a worker has the list or not.
+        for spelling in ["delete ", "Delete", "delete\0", "delet\u{435}"] {
+            let told = caller.call(&format!("{name}__{spelling}"));
+            assert_eq!(told.body["error"]["code"], -32602, "{}", told.body);
+        }
+        assert_eq!(caller.call(&format!("{name}__read")).status, 200);
+        let calls = of.seen();
+        let calls: Vec<String> = calls.iter().map(tool).filter(|of| !of.is_empty()).collect();
+        assert_eq!(calls, ["read"]);
+    }
+    // Where nothing is written of a name, a server may have tools that it does not list.
+    let caller = Caller::begun(&gate, "open");
+    assert_eq!(caller.call("open__hidden").body["result"]["tool"], "hidden");
+}

@@ -1,0 +1,99 @@
+//! Tokens of their own that callers bring for servers, in place of the gate's credential, where their route takes such.
+//!
+//! Invariant: a token goes to the one server that it was brought for, and nothing that was heard with it is kept for anybody else: no list, and no
+//! session but under a mark that has the token in it.
+//! Not here: which headers are taken (`policy::mcp`), how a request carries it (`ask`).
+
+use std::ops::Deref;
+use std::rc::Rc;
+
+use policy::credential::UpstreamAuth;
+use policy::id::BackendId;
+use policy::refusal::Refusal;
+use policy::secret::Secret;
+use wire::head::RequestHead;
+
+use super::call::{Call, Stop, rule};
+
+/// Longest token.
+const TOKEN_BYTES_MAX: usize = 16 << 10;
+/// The header that carries it where the server's credential has no other.
+const AUTHORIZATION: &str = "authorization";
+
+/// A token for a server.
+#[derive(Debug)]
+pub(crate) struct OwnToken {
+    pub(crate) backend: BackendId,
+    /// The header that carries it, in lower case.
+    pub(crate) header: Box<str>,
+    /// The whole value.
+    pub(crate) value: Secret,
+}
+
+/// A message, as servers that are asked for it are told of it.
+#[derive(Debug)]
+pub(super) struct OnBehalf {
+    pub(super) id: Box<str>,
+    pub(super) own: Vec<OwnToken>,
+}
+
+impl Deref for OnBehalf {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.id
+    }
+}
+
+impl OnBehalf {
+    /// The token that its caller brought for a server.
+    pub(super) fn of(&self, backend: BackendId) -> Option<&OwnToken> {
+        self.own.iter().find(|own| own.backend == backend)
+    }
+}
+
+/// Takes those that a caller brings for servers of its route.
+pub(super) fn brought(call: &mut Call, head: &RequestHead) -> Result<(), Stop> {
+    let view = Rc::clone(&call.view);
+    let found = call.record().and_then(|record| rule(record, &view).ok());
+    let (Some((_, rule, _)), Some((config, _))) = (found, Call::config(&view)) else {
+        return Ok(());
+    };
+    let mut own = Vec::new();
+    for taken in &rule.own_tokens {
+        let mut said = head.fields.by_name(taken.header.as_bytes());
+        let (Some(value), further) = (said.next(), said.next()) else {
+            continue;
+        };
+        let value = value.trim_ascii();
+        let is_token =
+            (1..=TOKEN_BYTES_MAX).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic);
+        if further.is_some() || !is_token {
+            let says = format!("the header {} stands twice, or is no token", taken.header);
+            return Err(call.refuse(Refusal::McpHeader { says: says.into() }));
+        }
+        let Some(server) = config.servers.get(taken.server) else {
+            continue;
+        };
+        let backend = view.snapshot().backend(server.backend);
+        let endpoint = backend.and_then(|of| view.snapshot().endpoint(*of.endpoints.first()?));
+        let header = match endpoint.map(|endpoint| &endpoint.auth) {
+            Some(UpstreamAuth::Header { name, .. }) => name.as_str(),
+            _ => AUTHORIZATION,
+        };
+        let value = match header {
+            AUTHORIZATION => [b"Bearer ", value].concat(),
+            _ => value.to_vec(),
+        };
+        own.push(OwnToken {
+            backend: server.backend,
+            header: header.into(),
+            value: Secret::new(value),
+        });
+    }
+    if !own.is_empty() {
+        let id = call.id.id.clone();
+        call.id = Rc::new(OnBehalf { id, own });
+    }
+    Ok(())
+}

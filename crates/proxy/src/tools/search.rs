@@ -1,0 +1,121 @@
+//! Routes whose callers are shown two tools in place of all: one finds tools, the other calls one.
+//!
+//! Invariant: nothing is found that would not be listed, and a call of what was found is asked about, counted and recorded as a call of that
+//! tool.
+//! Not here: what is found, and what such a call becomes (`mcp::search`).
+
+use mcp::catalog::Kind;
+use mcp::discover::Fresh;
+use mcp::envelope::Message;
+use mcp::reply::{result, with_members};
+use mcp::search::{CALL, FIND, Query, listed, unwrapped};
+use mcp::session::Session;
+use mcp::target::{Target, of as target_of};
+use policy::mcp::McpRoute;
+
+use super::call::{Call, Stop};
+use super::forward::{Asked, forward};
+use super::{Arrived, admitted, answer, counted, modern, requests};
+use crate::client::Downstream;
+use crate::worker_snapshot::WorkerSnapshot;
+
+/// The tool of the gate's own that a request calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Own {
+    Find,
+    Call,
+}
+
+/// Whether a request calls one.
+pub(super) fn own(rule: &McpRoute, method: &str, target: &Target<'_>) -> Option<Own> {
+    if !rule.is_searched || method != Kind::Tools.used_by() {
+        return None;
+    }
+    match &*target.name {
+        FIND => Some(Own::Find),
+        CALL => Some(Own::Call),
+        _ => None,
+    }
+}
+
+/// The list of such a route, which asks no server.
+pub(super) async fn list<D: Downstream>(
+    call: &mut Call,
+    view: &WorkerSnapshot,
+    rule: &McpRoute,
+    id: &[u8],
+    client: &mut D,
+) -> Result<(), Stop> {
+    let mut told = listed();
+    if call.facts.is_modern {
+        let kept = Call::config(view).map_or(0, |(config, _)| config.lists.as_millis());
+        let fresh = Fresh {
+            ttl_ms: u64::try_from(kept).unwrap_or(u64::MAX),
+            is_public: modern::is_for_all(view, rule),
+        };
+        told = with_members(&told, fresh.members().as_bytes());
+    }
+    answer::message(call, client, &result(id, &told), None).await
+}
+
+/// What its caller has open.
+async fn opened<D: Downstream>(
+    call: &mut Call,
+    session: Option<&Session>,
+    only: Option<usize>,
+    client: &mut D,
+) -> Result<Session, Stop> {
+    match session {
+        Some(session) => Ok(session.clone()),
+        None => modern::opened(call, only, client).await,
+    }
+}
+
+/// Serves a call of one, in its caller's session where that has one.
+pub(super) async fn serve<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    (own, session): (Own, Option<&Session>),
+    asked: &Asked<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let params = asked.message.params.as_ref();
+    if own == Own::Find {
+        // It is a list, of a part of what is there.
+        call.facts.method = Kind::Tools.method();
+        call.facts.named = Some(FIND.into());
+        let query = Query::read(&arrived.text, params);
+        let query = query.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
+        admitted(call, arrived, Kind::Tools.method(), None, true, client).await?;
+        let session = opened(call, session, None, client).await?;
+        let list = requests::visible(call, arrived, &session, Kind::Tools, client).await?;
+        let found = query.answer(&list.told);
+        let found = found.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
+        let found = match call.facts.is_modern {
+            true => with_members(&found, br#""resultType":"complete""#),
+            false => found,
+        };
+        return answer::message(call, client, &result(asked.id, &found), None).await;
+    }
+    let text = unwrapped(&arrived.text, params);
+    let text = text.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
+    let arrived = Arrived { text, ..*arrived };
+    let message = Message::read(&arrived.text);
+    let message = message.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
+    let target = target_of(asked.method, &arrived.text, message.params.as_ref());
+    let target = target.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
+    let Some(target) = target else {
+        return Err(call.refuse(super::call::OUT_OF_ORDER));
+    };
+    requests::named(call, &target);
+    counted(call, &arrived, client).await?;
+    let only = modern::place_of(call, &target);
+    let session = opened(call, session, only, client).await?;
+    let asked = Asked {
+        message: &message,
+        target: &target,
+        is_found: true,
+        ..*asked
+    };
+    forward(call, &arrived, &session, &asked, client).await
+}

@@ -1,0 +1,182 @@
+//! Tokens of their own that callers bring for servers: to whom they go, and that nothing of theirs is shown to anybody else.
+//!
+//! Not here: the gate's own credentials (`upstream_credentials`).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use super::modern::{headers, meta};
+use super::{Caller, Told, config, reply, server, url};
+use crate::harness::{Gate, Seen, Step, Upstream, answer, answer::whole};
+
+/// A server with sessions that shows each token a tool of its own, and answers calls with the session that they are of.
+fn personal() -> Upstream {
+    let sessions = AtomicUsize::new(0);
+    Upstream::start(move |_, seen| vec![Step::Send(personal_reply(&sessions, seen))])
+}
+
+fn token(seen: &Seen) -> String {
+    seen.header("authorization").join(" and ")
+}
+
+fn personal_reply(sessions: &AtomicUsize, seen: &Seen) -> Vec<u8> {
+    if seen.body.is_empty() || token(seen).is_empty() {
+        return whole(401, "text/plain", b"");
+    }
+    let message = seen.json();
+    let result = match message["method"].as_str() {
+        Some("initialize") => {
+            let session = sessions.fetch_add(1, Ordering::SeqCst);
+            let answer = String::from_utf8(reply("one", seen)).expect("text");
+            return answer
+                .replace("of-one", &format!("s{session}"))
+                .into_bytes();
+        }
+        Some("tools/list") => {
+            let name = token(seen).replace("Bearer ", "of_");
+            json!({"tools": [{"name": name, "inputSchema": {}}]})
+        }
+        Some("tools/call") => {
+            json!({"content": [], "token": token(seen), "session": seen.header("mcp-session-id")})
+        }
+        _ => return reply("one", seen),
+    };
+    let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    answer::json(200, &body.to_string())
+}
+
+/// A request of a client without a session that brings this.
+fn bringing(caller: &Caller<'_>, fields: &[&str], method: &str, params: &Value) -> Told {
+    let mut params = params.clone();
+    params["_meta"] = meta(&json!({}));
+    let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    let own = headers(method, &params);
+    let own = own.iter().map(String::as_str).chain(fields.iter().copied());
+    caller.send(
+        "POST",
+        &own.collect::<Vec<&str>>(),
+        message.to_string().as_bytes(),
+    )
+}
+
+fn tools(told: &Told) -> Vec<String> {
+    let tools = told.body["result"]["tools"].as_array();
+    let tools = tools.unwrap_or_else(|| panic!("{}", told.body));
+    let names = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name").to_owned());
+    names.collect()
+}
+
+#[test]
+fn a_callers_own_token_goes_to_its_server_alone_and_what_it_shows_to_nobody_else() {
+    let (one, two) = (personal(), server("two"));
+    let servers = format!(
+        "    one: {{ url: \"{}\", credential: {{ inline: shared }} }}\n    two: {{ url: \"{}\" }}",
+        url(&one),
+        url(&two)
+    );
+    let routes =
+        "    - { workload: [ada, ben], own_tokens: { one: x-one-token } }\n    - { workload: cem }";
+    let gate = Gate::start(
+        &("workers: 1\n".to_owned() + &config(&servers, routes)),
+        &[],
+    );
+    let ada = Caller::new(&gate, "ada");
+    let list = |caller: &Caller<'_>, fields: &[&str]| {
+        let told = bringing(caller, fields, "tools/list", &json!({}));
+        assert_eq!(
+            told.body["result"]["cacheScope"], "private",
+            "{}",
+            told.body
+        );
+        tools(&told)
+    };
+    let its = |own: &str| {
+        [own, "two__read", "two__delete"]
+            .map(str::to_owned)
+            .to_vec()
+    };
+    assert_eq!(list(&ada, &[]), its("one__of_shared"));
+    assert_eq!(list(&ada, &["x-one-token: hers"]), its("one__of_hers"));
+    assert_eq!(list(&ada, &["X-One-Token: his"]), its("one__of_his"));
+    assert_eq!(
+        list(&ada, &[]),
+        its("one__of_shared"),
+        "the list that is kept"
+    );
+    // Sessions at the server are apart by token, of one caller, too.
+    let call = |caller: &Caller<'_>, fields: &[&str]| {
+        let params = json!({"name": "one__any", "arguments": {}});
+        let told = bringing(caller, fields, "tools/call", &params);
+        let result = &told.body["result"];
+        (result["token"].clone(), result["session"].clone())
+    };
+    let (shared, hers) = (call(&ada, &[]), call(&ada, &["x-one-token: hers"]));
+    assert_eq!(
+        (&shared.0, &hers.0),
+        (&json!("Bearer shared"), &json!("Bearer hers"))
+    );
+    assert_ne!(shared.1, hers.1);
+    assert_eq!(call(&ada, &["x-one-token: hers"]), hers);
+    assert_eq!(
+        call(&Caller::new(&gate, "ben"), &["x-one-token: hers"]).0,
+        hers.0
+    );
+    // A client with a session brings it, too; where a route takes none, it goes nowhere.
+    let ben = Caller::begun(&gate, "ben");
+    let message =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "one__any"}});
+    let message = message.to_string();
+    let told = ben.send("POST", &["x-one-token: bens"], message.as_bytes());
+    assert_eq!(told.body["result"]["token"], "Bearer bens", "{}", told.body);
+    assert_eq!(
+        call(&Caller::new(&gate, "cem"), &["x-one-token: cems"]).0,
+        "Bearer shared"
+    );
+    for bad in [
+        &["x-one-token: a", "x-one-token: b"][..],
+        &["x-one-token: a b"],
+    ] {
+        let told = bringing(&ada, bad, "tools/list", &json!({}));
+        assert_eq!(
+            (told.status, &told.body["error"]["code"]),
+            (400, &json!(-32020)),
+            "{}",
+            told.body
+        );
+    }
+    for seen in one.seen().iter().chain(&two.seen()) {
+        assert!(
+            !seen.head.to_lowercase().contains("x-one-token"),
+            "{}",
+            seen.head
+        );
+    }
+    for seen in two.seen() {
+        assert!(
+            !seen.head.contains("hers") && token(&seen).is_empty(),
+            "{}",
+            seen.head
+        );
+    }
+    assert!(!gate.log().contains("hers"), "no token is in the log");
+}
+
+#[test]
+fn a_server_may_have_no_credential_but_its_callers_own() {
+    let one = personal();
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let routes = "    - { workload: ada, own_tokens: { one: x-one-token } }";
+    let gate = Gate::start(&config(&servers, routes), &[]);
+    let ada = Caller::new(&gate, "ada");
+    let told = bringing(&ada, &[], "tools/list", &json!({}));
+    assert_eq!(told.status, 502, "{}", told.body);
+    let told = bringing(&ada, &["x-one-token: hers"], "tools/list", &json!({}));
+    assert_eq!(
+        tools(&told),
+        ["one__of_hers"],
+        "who brings none costs nobody else"
+    );
+}
