@@ -3,10 +3,14 @@
 //!
 //! Invariant: what is started is written in the configuration alone, and sees no variable of the gate's but the few that every program
 //! has; a bridge answers nobody who does not bring its secret, which leaves the process nowhere.
-//! Not here: a session and its process (`session`), what is asked of it (`bridge`), which tools may be used (`policy::mcp`).
+//! Not here: what is asked of a command (`bridge`), how many sessions it has (`sessions`), a session (`session`) and its process
+//! (`process`), which tools may be used (`policy::mcp`).
 
 mod bridge;
+mod process;
 mod session;
+mod sessions;
+mod share;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,8 +121,9 @@ impl Bridges {
         let run = move || {
             let local = tokio::task::LocalSet::new();
             runtime.block_on(local.run_until(async move {
+                let room = sessions::Room::new();
                 while let Some(bridge) = from.recv().await {
-                    tokio::task::spawn_local(bridge::serve(bridge));
+                    tokio::task::spawn_local(bridge::serve(bridge, room.clone()));
                 }
             }));
         };

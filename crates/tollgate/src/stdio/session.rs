@@ -3,28 +3,29 @@
 //! A line of the process is a message. An answer goes to whoever asked; progress to the call whose token it names; what else the process
 //! says goes to the client's standing stream, or where there is none to the call that came last.
 //! Invariant: what is kept of a process that says much is bounded, but an answer finds room; one that says a line without end is ended.
-//! A message to it is one line, whoever leaves.
-//! Not here: requests of HTTP (`bridge`), which ids a client sees (`mcp`).
+//! A message to it is one line, whoever leaves once it has begun; whoever leaves before leaves nothing.
+//! Not here: requests of HTTP (`bridge`), how many sessions there are (`sessions`), how a process starts and ends (`process`), which ids a
+//! client sees (`mcp`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::Program;
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
-};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
+use tokio::sync::OwnedMutexGuard;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
+
+use super::process::{END_WITHIN, Ended, Process};
+use super::sessions::Waiting;
+use super::share::{Held, Share};
 
 /// Longest line of a process.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -32,31 +33,75 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 const WAITING_MAX: usize = 256;
 /// Longest part of a line of its errors that is logged.
 const ERROR_CHARS_MAX: usize = 500;
-/// How long a process may take to end by itself once its input has ended.
-const END_WITHIN: Duration = Duration::from_secs(2);
-/// How often it is looked whether it has.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long a process may take to take a message.
 const TAKE_WITHIN: Duration = Duration::from_secs(30);
-/// Variables that every program has.
-const INHERITED: [&str; 7] = [
-    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME",
-];
+/// Most bytes of messages to one process that it has not taken yet.
+const WAITING_BYTES_MAX: usize = 16 << 20;
+/// Most bytes that one process has said and nobody has taken yet, but for answers.
+const UNREAD_BYTES_MAX: usize = 16 << 20;
+
+/// A message to a process: a line, and what is held for it.
+pub(super) struct Message {
+    line: String,
+    held: Option<Waiting>,
+}
+
+impl Message {
+    /// None where it is no text.
+    pub(super) fn new(mut bytes: Vec<u8>, held: Option<Waiting>) -> Option<Self> {
+        // In JSON no line ends within a text.
+        for byte in &mut bytes {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        bytes.push(b'\n');
+        let line = String::from_utf8(bytes).ok()?;
+        Some(Self { line, held })
+    }
+
+    /// What it says.
+    pub(super) fn read(&self) -> Option<Envelope<'_>> {
+        serde_json::from_str(&self.line).ok()
+    }
+}
+
+/// What a process said, and what is held for it until it is taken.
+pub(super) struct Line {
+    pub(super) text: String,
+    _held: Option<(Held, Held)>,
+}
+
+/// Why a process is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// Its client has left, or no configuration has it.
+    Left,
+    /// It takes no message.
+    Deaf,
+    /// It says a line without end.
+    Endless,
+    /// It says nothing more.
+    Itself,
+}
 
 /// A session.
 pub(super) struct Session {
     /// For whom it is.
-    pub(super) caller: Box<str>,
-    input: tokio::sync::Mutex<Option<pipe::Sender>>,
+    pub(super) caller: Rc<str>,
+    input: Arc<tokio::sync::Mutex<Option<pipe::Sender>>>,
     calls: RefCell<Calls>,
-    standing: RefCell<Option<Sender<String>>>,
+    standing: RefCell<Option<Sender<Line>>>,
+    /// Bytes that its process has not taken yet.
+    pub(super) waiting: Rc<Share>,
+    /// Bytes that its clients have not taken yet; and those of all commands.
+    unread: (Rc<Share>, Rc<Share>),
     /// When it was last used.
     pub(super) used: Cell<Instant>,
     /// The process has ended, or is to.
     over: tokio::sync::Notify,
-    is_over: Cell<bool>,
-    /// The gate ends it.
-    is_ended: Cell<bool>,
+    /// Why, which is said once.
+    cause: Cell<Option<Cause>>,
     /// The last line of its errors.
     complaint: RefCell<String>,
 }
@@ -65,7 +110,7 @@ pub(super) struct Session {
 #[derive(Default)]
 struct Calls {
     /// By id, as written: the token of their progress, and who waits.
-    open: HashMap<String, (Option<String>, Sender<String>)>,
+    open: HashMap<String, (Option<String>, Sender<Line>)>,
     /// The id of the one that came last.
     last: Option<String>,
 }
@@ -105,77 +150,66 @@ impl Envelope<'_> {
 }
 
 impl Session {
-    /// Starts the process.
+    /// Starts the process, which has that place until it has ended.
     pub(super) fn begin(
         server: &str,
         program: &Program,
-        caller: Box<str>,
+        caller: Rc<str>,
+        (place, unread): (Option<Held>, Rc<Share>),
     ) -> std::io::Result<Rc<Self>> {
-        let mut command = Command::new(&program.command);
-        command
-            .args(&program.args)
-            .env_clear()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A signal that ends the gate is not for it: it ends with its input.
-            .process_group(0);
-        for name in INHERITED {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
-        for (name, value) in &program.environment {
-            command.env(name, String::from_utf8_lossy(value.expose()).as_ref());
-        }
-        if let Some(directory) = &program.directory {
-            command.current_dir(directory);
-        }
-        let mut child = command.spawn()?;
-        let said = |of: Option<OwnedFd>| of.map(pipe::Receiver::from_owned_fd).transpose();
-        let input = child.stdin.take().map(OwnedFd::from);
-        let input = input.map(pipe::Sender::from_owned_fd).transpose()?;
-        let output = said(child.stdout.take().map(OwnedFd::from))?;
-        let errors = said(child.stderr.take().map(OwnedFd::from))?;
-        let session = Rc::new(Self {
-            caller,
-            input: tokio::sync::Mutex::new(input),
-            calls: RefCell::default(),
-            standing: RefCell::default(),
-            used: Cell::new(Instant::now()),
-            over: tokio::sync::Notify::new(),
-            is_over: Cell::new(false),
-            is_ended: Cell::new(false),
-            complaint: RefCell::default(),
-        });
-        let complains = errors.map(|errors| {
-            let complaint = logged(Rc::clone(&session), server.to_owned(), errors);
-            tokio::task::spawn_local(complaint)
-        });
-        if let Some(output) = output {
-            tokio::task::spawn_local(run(
-                Rc::clone(&session),
-                server.to_owned(),
-                (child, complains),
-                output,
-            ));
-        }
+        let (process, pipes) = Process::start(program, place)?;
+        let session = Rc::new(Self::new(caller, Some(pipes.input), unread));
+        let complains = logged(Rc::clone(&session), server.to_owned(), pipes.errors);
+        let complains = tokio::task::spawn_local(complains);
+        tokio::task::spawn_local(run(
+            Rc::clone(&session),
+            server.to_owned(),
+            (process, complains),
+            pipes.output,
+        ));
         Ok(session)
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.is_over.get()
+    fn new(caller: Rc<str>, input: Option<pipe::Sender>, unread: Rc<Share>) -> Self {
+        let own = |bytes| Share::new(bytes, bytes);
+        Self {
+            caller,
+            input: Arc::new(tokio::sync::Mutex::new(input)),
+            calls: RefCell::default(),
+            standing: RefCell::default(),
+            waiting: own(WAITING_BYTES_MAX),
+            unread: (own(UNREAD_BYTES_MAX), unread),
+            used: Cell::new(Instant::now()),
+            over: tokio::sync::Notify::new(),
+            cause: Cell::new(None),
+            complaint: RefCell::default(),
+        }
+    }
+
+    /// Whether it has ended, or is to.
+    pub(super) fn is_ending(&self) -> bool {
+        self.cause.get().is_some()
     }
 
     /// Nobody uses it any more.
     pub(super) fn end(&self) {
-        self.is_ended.set(true);
+        self.end_for(Cause::Left);
+    }
+
+    fn end_for(&self, cause: Cause) {
+        // Who hears that nothing comes ends it, too.
+        self.cause.set(self.cause.get().or(Some(cause)));
         self.over.notify_one();
+    }
+
+    /// The last line of its errors.
+    pub(super) fn complaint(&self) -> String {
+        self.complaint.borrow().clone()
     }
 
     /// Whether somebody waits for something.
     pub(super) fn is_busy(&self) -> bool {
-        let is_heard = |to: &Sender<String>| !to.is_closed();
+        let is_heard = |to: &Sender<Line>| !to.is_closed();
         let standing = self.standing.borrow();
         // A call that is cancelled is never answered: who left it waits for nothing.
         let calls = self.calls.borrow();
@@ -183,7 +217,7 @@ impl Session {
     }
 
     /// A call and what is said of it; none where another one with its id is open.
-    pub(super) fn call(&self, envelope: &Envelope<'_>) -> Option<Receiver<String>> {
+    pub(super) fn call(&self, envelope: &Envelope<'_>) -> Option<Receiver<Line>> {
         let id = envelope.id?.get().to_owned();
         let mut calls = self.calls.borrow_mut();
         calls.open.retain(|_, (_, to)| !to.is_closed());
@@ -197,7 +231,7 @@ impl Session {
     }
 
     /// What the process says outside calls, from now on; none where somebody listens already.
-    pub(super) fn listen(&self) -> Option<Receiver<String>> {
+    pub(super) fn listen(&self) -> Option<Receiver<Line>> {
         let mut standing = self.standing.borrow_mut();
         if standing.as_ref().is_some_and(|to| !to.is_closed()) {
             return None;
@@ -208,31 +242,33 @@ impl Session {
     }
 
     /// Sends a message; false where the process takes none. One that has begun is sent whole, also where its client leaves meanwhile:
-    /// the next one begins a line.
-    pub(super) async fn send(self: &Rc<Self>, message: &str) -> bool {
+    /// the next one begins a line. Of one that waits nothing is left then.
+    pub(super) async fn send(self: &Rc<Self>, message: Message) -> bool {
         self.used.set(Instant::now());
-        // In JSON no line ends within a text.
-        let mut line = message.replace(['\n', '\r'], " ");
-        line.push('\n');
+        let input = Arc::clone(&self.input).lock_owned().await;
         let session = Rc::clone(self);
-        let sending = tokio::task::spawn_local(async move { session.write(line).await });
+        let sending = tokio::task::spawn_local(async move { session.write(input, message).await });
         sending.await.unwrap_or(false)
     }
 
-    async fn write(&self, line: String) -> bool {
-        let mut input = self.input.lock().await;
+    async fn write(
+        &self,
+        mut input: OwnedMutexGuard<Option<pipe::Sender>>,
+        message: Message,
+    ) -> bool {
         let Some(to) = input.as_mut() else {
             return false;
         };
         let taking = async {
-            to.write_all(line.as_bytes()).await?;
+            to.write_all(message.line.as_bytes()).await?;
             to.flush().await
         };
         let is_taken = matches!(timeout(TAKE_WITHIN, taking).await, Ok(Ok(())));
+        drop(message.held);
         if !is_taken {
             // Half of a message may be in it.
             *input = None;
-            self.end();
+            self.end_for(Cause::Deaf);
         }
         is_taken
     }
@@ -246,7 +282,7 @@ impl Session {
         let mut calls = self.calls.borrow_mut();
         if envelope.method.is_none() {
             if let Some((_, to)) = id.and_then(|id| calls.open.remove(&id)) {
-                let _left = to.try_send(line);
+                let _left = to.try_send(Line::of(line, None));
             }
             return;
         }
@@ -264,9 +300,24 @@ impl Session {
         };
         // Whoever does not read loses what it does not read, but for its answer, for which a place is kept.
         let to = by_token.or_else(standing).or_else(last);
-        if let Some(to) = to.filter(|to| to.capacity() > 1) {
-            let _left = to.try_send(line);
+        if let Some(to) = to.filter(|to| to.capacity() > 1)
+            && let Some(held) = self.unread(line.len())
+        {
+            let _left = to.try_send(Line::of(line, Some(held)));
         }
+    }
+
+    /// Room for what nobody has taken yet; none where there is too much of it.
+    fn unread(&self, bytes: usize) -> Option<(Held, Held)> {
+        let own = self.unread.0.take(&self.caller, bytes).ok()?;
+        let of_all = self.unread.1.take(&self.caller, bytes).ok()?;
+        Some((own, of_all))
+    }
+}
+
+impl Line {
+    const fn of(text: String, held: Option<(Held, Held)>) -> Self {
+        Self { text, _held: held }
     }
 }
 
@@ -274,95 +325,80 @@ impl Session {
 async fn run(
     session: Rc<Session>,
     server: String,
-    (mut child, complains): (Child, Option<JoinHandle<()>>),
+    (process, complains): (Process, JoinHandle<()>),
     output: impl AsyncRead + Unpin,
 ) {
     let mut reader = BufReader::new(output);
     loop {
-        let line = tokio::select! {
-            line = line(&mut reader) => line,
-            () = session.over.notified() => None,
-        };
-        match line {
-            Some(line) => session.said(line),
-            None => break,
+        tokio::select! {
+            said = line(&mut reader) => match said {
+                Ok(said) => session.said(said),
+                Err(cause) => {
+                    session.end_for(cause);
+                    break;
+                }
+            },
+            () = session.over.notified() => break,
         }
     }
-    session.is_over.set(true);
-    // Who hears below that nothing comes ends it, too.
-    let is_ended = session.is_ended.get();
     // Whoever waits for it hears that nothing comes.
     *session.calls.borrow_mut() = Calls::default();
     *session.standing.borrow_mut() = None;
     if let Ok(mut input) = session.input.try_lock() {
         *input = None;
     }
-    // Not awaited as tokio has it: with that every worker would look for ended processes at each turn. It is looked at and left as it is, so
-    // that its number is nobody else's until its group is ended.
-    let group = Pid::from_raw(child.id().cast_signed());
-    let began = Instant::now();
-    while !group.is_none_or(has_ended) && began.elapsed() < END_WITHIN {
-        sleep(LOOK_EVERY).await;
-    }
-    // What it started ends with it, also where it ended by itself.
-    if let Some(group) = group {
-        let _gone = kill_process_group(group, Signal::KILL);
-        // It may have left its group.
-        let _gone = kill_process(group, Signal::KILL);
-    }
-    let status = ended(&mut child).await;
+    let ended = process.end(server.clone()).await;
     // What it said last may not be read yet; who left its group may hold the other end.
-    if let Some(complains) = complains {
-        let _late = timeout(END_WITHIN, complains).await;
-    }
-    let status = status.map_or_else(String::new, |status| status.to_string());
-    if is_ended {
-        tracing::debug!(server, status, "a server of tools has ended");
-    } else {
-        let says = session.complaint.take();
-        tracing::warn!(
+    let _late = timeout(END_WITHIN, complains).await;
+    told(&session, &server, &ended);
+}
+
+/// Tells of the end of a process, and of what it said last where nobody wanted that.
+fn told(session: &Session, server: &str, ended: &Ended) {
+    let status = ended.status.map(|status| status.to_string());
+    let status = status.unwrap_or_default();
+    let says = session.complaint();
+    match session.cause.get() {
+        Some(Cause::Left) => tracing::debug!(server, status, "a server of tools has ended"),
+        Some(Cause::Endless) => tracing::warn!(
+            server,
+            status,
+            says,
+            LINE_BYTES_MAX,
+            "a server of tools said a line without end, and its process was ended"
+        ),
+        Some(Cause::Deaf) if !ended.is_by_itself => tracing::warn!(
+            server,
+            status,
+            says,
+            "a server of tools took no message, and its process was ended"
+        ),
+        Some(Cause::Deaf | Cause::Itself) | None => tracing::warn!(
             server,
             status,
             says,
             "the process of a server of tools ended by itself"
-        );
+        ),
     }
 }
 
-/// How a process that was killed ended. One that does not die (its disk is gone) is waited for, and holds up nobody else's.
-async fn ended(child: &mut Child) -> Option<ExitStatus> {
-    loop {
-        match child.try_wait() {
-            Ok(None) => sleep(LOOK_EVERY).await,
-            Ok(Some(status)) => return Some(status),
-            Err(_) => return None,
-        }
-    }
-}
-
-/// Whether a process of ours has ended; it stays to be waited for.
-fn has_ended(pid: Pid) -> bool {
-    let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    !matches!(waitid(WaitId::Pid(pid), how), Ok(None))
-}
-
-/// The next line; none where there is none, or it is too long.
-async fn line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
+/// The next line; where there is none, why.
+async fn line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Result<String, Cause> {
     let mut line = Vec::new();
     loop {
-        let some = reader.fill_buf().await.ok()?;
+        let some = reader.fill_buf().await.map_err(|_| Cause::Itself)?;
         if some.is_empty() {
-            return None;
+            return Err(Cause::Itself);
         }
         let end = some.iter().position(|byte| *byte == b'\n');
         let taken = end.map_or(some.len(), |end| end + 1);
-        line.extend_from_slice(some.get(..taken)?);
+        line.extend_from_slice(some.get(..taken).unwrap_or(some));
         reader.consume(taken);
         if line.len() > LINE_BYTES_MAX {
-            return None;
+            return Err(Cause::Endless);
         }
         if end.is_some() {
-            return Some(String::from_utf8_lossy(&line).trim().to_owned());
+            return Ok(String::from_utf8_lossy(&line).trim().to_owned());
         }
     }
 }
@@ -370,7 +406,7 @@ async fn line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
 /// Logs what a process says to people.
 async fn logged(session: Rc<Session>, server: String, errors: impl AsyncRead + Unpin) {
     let mut reader = BufReader::new(errors);
-    while let Some(line) = line(&mut reader).await {
+    while let Ok(line) = line(&mut reader).await {
         let shown: String = line.chars().take(ERROR_CHARS_MAX).collect();
         tracing::debug!(server, says = shown, "a server of tools says");
         if !shown.is_empty() {
@@ -389,17 +425,12 @@ mod tests {
     use super::*;
 
     fn session(input: Option<pipe::Sender>) -> Rc<Session> {
-        Rc::new(Session {
-            caller: "".into(),
-            input: tokio::sync::Mutex::new(input),
-            calls: RefCell::default(),
-            standing: RefCell::default(),
-            used: Cell::new(Instant::now()),
-            over: tokio::sync::Notify::new(),
-            is_over: Cell::new(false),
-            is_ended: Cell::new(false),
-            complaint: RefCell::default(),
-        })
+        let unread = Share::new(usize::MAX, usize::MAX);
+        Rc::new(Session::new("".into(), input, unread))
+    }
+
+    fn message(text: &str) -> Message {
+        Message::new(text.into(), None).expect("a text")
     }
 
     #[tokio::test]
@@ -416,7 +447,7 @@ mod tests {
         let mut last = String::new();
         let mut heard = 0;
         while let Some(line) = said.recv().await {
-            (last, heard) = (line, heard + 1);
+            (last, heard) = (line.text, heard + 1);
         }
         assert_eq!((&*last, heard), (r#"{"id":1,"result":{}}"#, WAITING_MAX));
     }
@@ -428,19 +459,94 @@ mod tests {
         let sends = async {
             let long = format!("{{\"id\":1,\"long\":\"{}\"}}", "x".repeat(1 << 20));
             {
-                let mut sending = std::pin::pin!(session.send(&long));
+                let mut sending = std::pin::pin!(session.send(message(&long)));
                 // The pipe is full, and its client does not wait for that.
                 let waits = poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx).is_pending()));
                 assert!(waits.await);
             }
             let mut reader = BufReader::new(from);
             let second = Rc::clone(&session);
-            let second = tokio::task::spawn_local(async move { second.send("{\"id\":2}").await });
+            let second =
+                tokio::task::spawn_local(async move { second.send(message("{\"id\":2}")).await });
             let first = line(&mut reader).await.expect("a line");
             assert!(first == long, "{}", first.len());
-            assert_eq!(line(&mut reader).await.as_deref(), Some("{\"id\":2}"));
-            assert!(second.await.expect("it was sent") && !session.is_over());
+            let next = line(&mut reader).await;
+            assert_eq!(next.as_deref(), Ok("{\"id\":2}"));
+            assert!(second.await.expect("it was sent") && !session.is_ending());
         };
         LocalSet::new().run_until(sends).await;
+    }
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("the log").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_gone_at_its_first_message_is_told_of_with_what_it_said_last() {
+        let (to, from) = pipe::pipe().expect("a pipe");
+        drop(from);
+        let session = session(Some(to));
+        session.complaint.replace("no such module foo".to_owned());
+        let sends = session.send(message("{\"id\":1}"));
+        assert!(!LocalSet::new().run_until(sends).await);
+        // As its bridge does upon that.
+        session.end();
+        let (log, ended) = (Log::default(), |is_by_itself| Ended {
+            status: None,
+            is_by_itself,
+        });
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            told(&session, "dies", &ended(true));
+            told(&session, "dies", &ended(false));
+        });
+        let text = String::from_utf8(log.0.lock().expect("the log").clone()).expect("text");
+        let lines: Vec<&str> = text.lines().collect();
+        for (line, says) in lines.iter().zip(["ended by itself", "took no message"]) {
+            let has = |part| line.contains(part);
+            assert!(
+                has("WARN") && has("no such module foo") && has(says),
+                "{text}"
+            );
+        }
+        assert_eq!(lines.len(), 2, "{text}");
+    }
+
+    #[tokio::test]
+    async fn what_nobody_reads_is_bounded_in_bytes_and_its_answer_is_heard() {
+        let session = session(None);
+        let asks = message(r#"{"id":1,"method":"tools/call"}"#);
+        let mut said = session
+            .call(&asks.read().expect("a message"))
+            .expect("its id is free");
+        let long = "x".repeat(1 << 20);
+        for _ in 0..100 {
+            session.said(format!(
+                r#"{{"method":"notifications/message","params":"{long}"}}"#
+            ));
+        }
+        let most = session.unread.0.taken(super::super::share::Full::Whole, "");
+        assert!(most > 14 << 20 && most <= UNREAD_BYTES_MAX, "{most}");
+        session.said(r#"{"id":1,"result":{}}"#.to_owned());
+        let (mut heard, mut last) = (0, String::new());
+        while let Some(line) = said.recv().await {
+            (heard, last) = (heard + 1, line.text.clone());
+        }
+        assert_eq!((heard, &*last), (16, r#"{"id":1,"result":{}}"#));
+        let left = session.unread.0.taken(super::super::share::Full::Whole, "");
+        assert_eq!(left, 0);
     }
 }

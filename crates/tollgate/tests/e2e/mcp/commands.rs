@@ -172,6 +172,24 @@ fn a_command_that_ends_at_its_start_is_told_of_with_what_it_said_last() {
 }
 
 #[test]
+fn a_command_that_is_slow_to_begin_is_told_of_with_what_it_said_last() {
+    let servers = "    slow: { command: sh, args: [-c, \"echo fetching a package >&2; exec cat >/dev/null\"] }";
+    let gate = Gate::start(&super::config(servers, "    - { workload: ada }"));
+    let ada = Caller::new(&gate, "ada");
+    let told = ada.request("initialize", &initialize());
+    assert_eq!(told.body["error"]["data"]["code"], "upstream_timeout");
+    eventually("the log says whose answer was missed", || {
+        let log = gate.log();
+        let mut lines = log.lines();
+        lines.any(|line| {
+            line.contains("gave no answer to its first message")
+                && line.contains("server=\"slow\"")
+                && line.contains("says=\"fetching a package\"")
+        })
+    });
+}
+
+#[test]
 fn a_client_without_a_session_uses_a_command_in_a_process_that_is_kept_for_it() {
     let gate = start("");
     let (ada, ben) = (Caller::new(&gate, "ada"), Caller::new(&gate, "ben"));
