@@ -435,6 +435,12 @@ pub(crate) fn is_here(
         (GATEWAY_API, "HTTPRoute"),
         (AI, "AIGatewayRoute"),
     ];
+    if target.is_of(AI, "MCPRoute") {
+        let says = "names an MCPRoute, and what holds for its calls is said of the Gateway";
+        let hint = "name the Gateway; who calls may be said in the route's own securityPolicy";
+        findings.break_off(Broken::Kind, &target.spot, says, hint);
+        return false;
+    }
     if !target.is_one_of(&kinds, findings) {
         return false;
     }

@@ -5,6 +5,7 @@
 //! An object of a cluster names neither a variable nor a file of the gate's machine.
 //! Not here: watching (`kubernetes`), what a reader is shown of it (`status`), which objects are meant (`reach`).
 
+mod close;
 mod reach;
 mod status;
 mod verdict;
@@ -21,7 +22,7 @@ use crate::cluster::Cluster;
 use crate::findings::{Broken, Findings, Parent, Spot};
 use crate::load::completed;
 use crate::lower::{of_cluster, shut_document};
-use crate::mode::{Mode, Parts, Shut};
+use crate::mode::{Mode, Parts};
 use crate::object;
 use crate::{Input, Lowered};
 use reach::Entry;
@@ -310,91 +311,6 @@ impl Found {
             }
         }
         (before == state(self)).then_some(others)
-    }
-
-    /// Closes what a faulty object was to open.
-    fn close(&mut self, entry: &Entry, faults: &[Told]) {
-        let id = key(&entry.id);
-        match entry.id.kind.as_str() {
-            "Gateway" => {
-                let (of_shown, others): (Vec<Told>, Vec<Told>) = faults
-                    .iter()
-                    .cloned()
-                    .partition(|(fault, _)| is_of_shown(fault));
-                self.mode.is_shown_faulty |= !of_shown.is_empty();
-                // It goes on where it is, which its status tells.
-                let (of_address, others): (Vec<Told>, Vec<Told>) = others
-                    .into_iter()
-                    .partition(|(_, how)| *how == Some(Broken::AddressNotUsable));
-                self.mode.lacks_address |= !of_address.is_empty();
-                if !others.is_empty() && !self.close_listeners(entry, &others) {
-                    self.is_gateway_faulty = true;
-                }
-            }
-            "ListenerSet" => {
-                if !self.close_listeners(entry, faults) {
-                    self.mode.refused.insert(id, FAULTY.to_owned());
-                }
-            }
-            "GatewayClass" => self.is_gateway_faulty = true,
-            "AIGatewayRoute" | "HTTPRoute" | "MCPRoute" => {
-                let is_plain = entry.id.kind == "HTTPRoute";
-                let parts = parts_of(faults, is_plain);
-                let shut = self.mode.shut.get(&id).unwrap_or(&Shut::Nothing);
-                let now = shut.more(parts);
-                self.mode.shut.insert(id, now);
-            }
-            kind => {
-                self.mode.refused.insert(id, FAULTY.to_owned());
-                // The older one of two that say the same is in force.
-                if faults.iter().all(|(_, how)| *how == Some(Broken::Conflict)) {
-                    return;
-                }
-                // Limits on a client's connection, and costs, are of all routes.
-                self.mode.all_shut |= matches!(kind, "GatewayConfig" | "ClientTrafficPolicy");
-                for target in &entry.targets {
-                    self.close_target(&entry.id, target);
-                }
-                // Which objects labels mean, nobody says.
-                self.mode.all_shut |= entry.has_selectors;
-            }
-        }
-    }
-
-    /// Closes the listeners that faults are of; whether that is all of them, and something new.
-    fn close_listeners(&mut self, entry: &Entry, faults: &[Told]) -> bool {
-        let of_listeners: Option<BTreeSet<usize>> =
-            faults.iter().map(|told| listener_of(&told.0)).collect();
-        let Some(places) = of_listeners else {
-            return false;
-        };
-        let before = self.mode.shut_listeners.len();
-        let owner = entry.id.shown();
-        let more = places.into_iter().map(|place| (owner.clone(), place));
-        // A listener that cannot be served keeps no other from being.
-        self.mode.shut_listeners.extend(more);
-        self.mode.shut_listeners.len() > before
-    }
-
-    fn close_target(&mut self, policy: &Id, target: &Id) {
-        match target.kind.as_str() {
-            "Gateway" => self.mode.all_shut = true,
-            // What Envoy makes of an AIGatewayRoute is an HTTPRoute of its name: both words name either.
-            "HTTPRoute" | "AIGatewayRoute" => {
-                for kind in ["HTTPRoute", "AIGatewayRoute"] {
-                    let id = [kind, &target.namespace, &target.name].map(str::to_owned);
-                    let shut = self.mode.shut.entry(id).or_insert(Shut::Nothing);
-                    *shut = shut.clone().max(Shut::Whole);
-                }
-            }
-            _ => {
-                let Id {
-                    namespace, name, ..
-                } = policy;
-                let why = format!("is closed: a policy for it, {namespace}/{name}, is faulty");
-                self.mode.refused.entry(key(target)).or_insert(why);
-            }
-        }
     }
 
     fn all(&self) -> impl Iterator<Item = Fault> {

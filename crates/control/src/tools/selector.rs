@@ -20,7 +20,13 @@ pub(super) fn selection(item: &Item<'_>, findings: &mut Findings) -> Option<Tree
             findings.fault(&item.spot, says, "keep one of them");
         }
         let texts = |item: Option<Item<'_>>, findings: &mut Findings| {
-            let items = item.map(|item| item.items(findings)).unwrap_or_default();
+            let items = item.as_ref().map(|item| item.items(findings));
+            if let (Some(item), Some([])) = (&item, items.as_deref()) {
+                // As if it were not there, it would show what it was to keep back.
+                let hint = "give it an item or leave it out";
+                findings.fault(&item.spot, "is an empty list", hint);
+            }
+            let items = items.unwrap_or_default();
             let texts = items.iter().filter_map(|item| item.text(findings));
             texts.collect::<Vec<Said<String>>>()
         };

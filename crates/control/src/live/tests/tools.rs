@@ -55,6 +55,62 @@ fn a_route_to_tools_is_attached_and_counted_and_a_faulty_one_gives_its_callers_n
 }
 
 #[test]
+fn a_policy_that_names_a_route_to_tools_closes_it_and_takes_it_from_nobody() {
+    let of_tenant = json!({ "headers": [{ "name": "x-tenant", "value": "t", "type": "Exact" }] });
+    for (kind, says) in [
+        (
+            "BackendTrafficPolicy",
+            json!({ "retry": { "numRetries": 1 } }),
+        ),
+        (
+            "SecurityPolicy",
+            json!({ "cors": { "allowOrigins": ["https://x.example"] } }),
+        ),
+    ] {
+        let mut policy = json!({
+            "targetRefs": [{ "group": "aigateway.envoyproxy.io", "kind": "MCPRoute", "name": "tenant" }],
+        });
+        let members = policy.as_object_mut().expect("a map");
+        members.extend(says.as_object().expect("a map").clone());
+        let mut all = base();
+        all.extend([
+            tools("all", &json!({})),
+            tools("tenant", &of_tenant),
+            object(ENVOY_GROUP, kind, "limit", policy),
+        ]);
+        let live = lowered(&all, None);
+        assert_eq!(served(&live), [r#""default" "first""#], "{kind}");
+        let said = said(&live, kind, "limit");
+        let why = "names an MCPRoute, and what holds for its calls is said of the Gateway";
+        assert!(said.contains(why), "{said}");
+        assert_eq!(ways(&live), pairs(&[("m", "first"), ("n", "second")]));
+    }
+}
+
+/// A policy for a policy is for nothing: to take away what it names would let in whom that keeps out.
+#[test]
+fn a_policy_that_names_another_policy_takes_nothing_away() {
+    let rule = json!({ "limit": { "requests": 1, "unit": "Hour" } });
+    let limit = json!({
+        "targetRefs": targets("Gateway", "door"),
+        "rateLimit": { "type": "Global", "global": { "rules": [rule] } },
+    });
+    let other = json!({
+        "targetRefs": [{ "group": "gateway.envoyproxy.io", "kind": "BackendTrafficPolicy", "name": "limit" }],
+        "retry": { "numRetries": 1 },
+    });
+    let mut all = base();
+    all.extend([
+        object(ENVOY_GROUP, "BackendTrafficPolicy", "limit", limit),
+        object(ENVOY_GROUP, "BackendTrafficPolicy", "other", other),
+    ]);
+    let live = lowered(&all, None);
+    let limited = [("m", "first limited"), ("n", "second limited")];
+    assert_eq!(ways(&live), pairs(&limited));
+    assert!(said(&live, "BackendTrafficPolicy", "other").starts_with("Accepted false"));
+}
+
+#[test]
 fn an_expression_that_cannot_be_compiled_closes_its_route_alone() {
     let selector = json!({ "backendRefs": [{
         "name": "first", "kind": "Backend", "group": "gateway.envoyproxy.io", "toolSelector": { "includeRegex": ["("] },
