@@ -38,6 +38,7 @@ pub struct Batches {
     is_claimed: AtomicBool,
     hurried: Mutex<HashSet<At>>,
     stats: Arc<Mutex<Unsettled>>,
+    half_made: Vec<Thing>,
 }
 
 /// What its thread has.
@@ -73,9 +74,13 @@ impl Batches {
     pub fn open(ledger: &Path) -> Result<Self, BatchesError> {
         let ledger = real(ledger);
         let path = beside(&ledger, SUFFIX);
-        let table = Table::open(&path).map_err(|says| BatchesError::Open {
+        let mut table = Table::open(&path).map_err(|says| BatchesError::Open {
             path: path.display().to_string(),
             says,
+        })?;
+        let half_made = table.forget_begun().map_err(|error| BatchesError::Open {
+            path: path.display().to_string(),
+            says: format!("it cannot be written: {error}"),
         })?;
         let stats = Arc::new(Mutex::new(table.unsettled_now()));
         let (work, asked) = sync_channel::<Work>(QUEUE);
@@ -98,7 +103,14 @@ impl Batches {
             is_claimed: AtomicBool::new(false),
             hurried: Mutex::default(),
             stats,
+            half_made,
         })
+    }
+
+    /// What was being made when the process ended that had it before: it may be there at its provider, and is nobody's.
+    #[must_use]
+    pub fn half_made(&self) -> &[Thing] {
+        &self.half_made
     }
 
     /// Has something asked or done; a queue that is full and a disk that does not answer are away.
@@ -153,6 +165,23 @@ impl Open {
 impl BatchStore for Batches {
     fn has_room(&self, workload: Arc<str>) -> Later<Result<bool, Away>> {
         self.run(move |open| open.table.has_room(&workload))
+    }
+
+    fn begin(&self, thing: Thing) -> Later<Result<At, Away>> {
+        self.run(move |open| {
+            let begun = open.table.begin(thing)?;
+            open.tell();
+            Ok(begun)
+        })
+    }
+
+    fn made(&self, begun: At, thing: Thing) -> Later<Result<(), NotKept>> {
+        let kept = self.run(move |open| {
+            let kept = open.table.made(&begun, &thing)?;
+            open.tell();
+            Ok(kept)
+        });
+        Box::pin(async move { kept.await.unwrap_or(Err(NotKept::Away)) })
     }
 
     fn keep(&self, thing: Thing) -> Later<Result<(), NotKept>> {

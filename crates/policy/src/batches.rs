@@ -145,6 +145,11 @@ pub struct Unsettled {
 pub trait BatchStore: Debug + Send + Sync {
     /// Whether a workload may have another one made.
     fn has_room(&self, workload: Arc<str>) -> Later<Result<bool, Away>>;
+    /// Notes that one is about to be made, before its provider is asked: it counts from then on, and nobody finds it. Its id is given by
+    /// which [`Self::made`] or [`Self::remove`] ends that; a process that ends before leaves an error in the log of the next.
+    fn begin(&self, thing: Thing) -> Later<Result<At, Away>>;
+    /// It was made: keeps it in the place of what was noted.
+    fn made(&self, begun: At, thing: Thing) -> Later<Result<(), NotKept>>;
     /// Keeps a new one, however many there are: it was made.
     fn keep(&self, thing: Thing) -> Later<Result<(), NotKept>>;
     /// The one of this id, if it is this owner's.

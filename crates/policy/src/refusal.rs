@@ -523,6 +523,11 @@ pub enum Refusal {
     /// Nobody can say whose files and batches are now.
     #[error("the gateway cannot look up now whose files and batches are")]
     BatchesUnavailable,
+    /// It was made at its provider, and the disk took no note of whose it is.
+    #[error(
+        "this was made at the provider, and the gateway's disk did not take whose it is: nobody can reach it here; sent again, it would be made once more"
+    )]
+    MadeNotKept,
     /// A filter of the answer's way refuses it.
     #[error("the answer was refused by a filter of its route")]
     Filtered {

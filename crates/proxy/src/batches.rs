@@ -26,7 +26,7 @@ use policy::refusal::Refusal;
 use wire::batch::{Api, Asked, Named, Object, asked};
 use wire::head::RequestHead;
 
-use self::call::{Asks, Call, Stop};
+use self::call::{Call, Stop};
 pub(crate) use self::settle::begin;
 use crate::client::Downstream;
 use crate::deadline::Deadline;
@@ -139,18 +139,15 @@ async fn identify<D: Downstream>(
     who: &Http<'_>,
     client: &mut D,
 ) -> Result<(), Stop> {
-    let Asks::Somebody(asking) = call.identify(who)? else {
+    let Some((verifier, credential)) = call.identify(who)? else {
         return Ok(());
     };
     let worker = Rc::clone(&call.worker);
-    let (verifier, credential) = asking.question();
-    let asked = verifier.ask(credential.clone());
+    let asked = verifier.ask(credential);
     let asked = worker.timers.timeout(ANSWER_WITHIN, asked);
     let answer = call::while_there(asked, &worker, client).await?;
     let answer = answer.unwrap_or(Err(Unproven::Unavailable("no answer in time".into())));
-    let now = worker.now();
-    let known = call.view.env(now, |env| asking.answered(answer, who, env));
-    call.identified(known)
+    call.identified(answer, who)
 }
 
 /// Whoever is asked outside allows it: as soon as who calls is known, and once more where it is known what is asked for.
@@ -293,7 +290,9 @@ async fn named_one<D: Downstream>(
     }
     let (status, body) = send::whole(call, began, client).await?;
     let is_good = (200..300).contains(&status);
-    if !is_good {
+    // Its provider may have let it go by itself: here it goes, too.
+    let is_gone = is_removal && status == 404;
+    if !is_good && !is_gone {
         return answer::told(call, status, &body, client).await;
     }
     if is_removal {
@@ -307,6 +306,9 @@ async fn named_one<D: Downstream>(
         return Err(call.fail(Refusal::UpstreamFormat));
     };
     let body = made::as_told(of.api, &object, body);
+    if thing.kind == Kind::Batch && object.is_over && thing.is_unsettled {
+        store.hurry(&thing.at());
+    }
     let told = made::keep_told(&*store, &thing, &object, body.clone()).await;
     if told.is_err() {
         return Err(call.fail(Refusal::BatchesUnavailable));

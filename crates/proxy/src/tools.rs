@@ -49,7 +49,7 @@ use wire::head::{Known, Method, RequestHead};
 
 pub use self::ask::TOOL_CALLER;
 pub(crate) use self::ask::{Asker, Began, Failed, Said};
-use self::call::{Asks, Call, Stop, env, principal, rule};
+use self::call::{Call, Stop, principal, rule};
 use self::join::while_there;
 pub(crate) use self::read::next;
 use crate::client::Downstream;
@@ -179,17 +179,14 @@ async fn identify<D: Downstream>(
     who: &Http<'_>,
     client: &mut D,
 ) -> Result<(), Stop> {
-    let Asks::Somebody(asking) = call.identify(who)? else {
+    let Some((verifier, credential)) = call.identify(who)? else {
         return Ok(());
     };
     let worker = Rc::clone(&call.worker);
-    let (verifier, credential) = asking.question();
-    let asked = verifier.ask(credential.clone());
+    let asked = verifier.ask(credential);
     let answer = while_there(worker.timers.timeout(ANSWER_WITHIN, asked), &worker, client).await?;
     let answer = answer.unwrap_or(Err(Unproven::Unavailable("no answer in time".into())));
-    let now = worker.now();
-    let known = env(&call.view, now, |env| asking.answered(answer, who, env));
-    call.identified(known)
+    call.identified(answer, who)
 }
 
 /// Whoever is asked outside allows it.

@@ -144,7 +144,15 @@ impl Fetch {
         let server = &*self.server;
         let bytes = fetched(&self.client, &self.url, ACCEPT, DESCRIPTION_BYTES_MAX).await;
         let taken = match bytes {
-            Ok(bytes) => self.remote.take(&bytes).map_err(|fault| fault.to_string()),
+            Ok(bytes) => {
+                // A long one takes seconds, and this thread asks for everybody.
+                let remote = Arc::clone(&self.remote);
+                let taken = tokio::task::spawn_blocking(move || remote.take(&bytes)).await;
+                match taken {
+                    Ok(taken) => taken.map_err(|fault| fault.to_string()),
+                    Err(cut) => Err(cut.to_string()),
+                }
+            }
             Err(fault) => Err(fault.to_string()),
         };
         match taken {

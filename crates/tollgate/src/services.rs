@@ -218,6 +218,16 @@ impl Services {
             return Ok(Arc::clone(open) as _);
         }
         let opened = Batches::open(ledger).map_err(|fault| format!("batches: {fault}"))?;
+        for half in opened.half_made() {
+            tracing::error!(
+                workload = &*half.owner.workload,
+                backend = &*half.backend,
+                kind = half.kind.as_str(),
+                begun_unix_ms = half.created_unix_ms,
+                see = "docs/batches.md#what-holds",
+                "the gate ended while a file or a batch was being made at a provider: it may be there, and is nobody's here"
+            );
+        }
         Ok(Arc::clone(self.batches.get_or_init(|| Arc::new(opened))) as _)
     }
 

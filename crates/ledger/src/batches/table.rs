@@ -50,6 +50,9 @@ CREATE INDEX of_unsettled ON things (seq) WHERE unsettled = 1;";
 /// The batch of a workload that goes first for another one.
 const OLDEST_CHARGED: &str = "SELECT seq FROM things WHERE workload = ?1 AND kind = 'batch' AND unsettled = 0 AND created_unix_ms < ?2 ORDER BY seq LIMIT 1";
 
+/// What is noted of one that is about to be made.
+const IS_BEGUN: &str = "(length(object) = 0)";
+
 const COLUMNS: &str = "backend,api,kind,id,workload,issuer,created_unix_ms,key_id,user_id,tags,calls,object,unsettled";
 
 pub(super) struct Table(Connection);
@@ -117,60 +120,50 @@ impl Table {
         asking.exists(params![workload, old])
     }
 
+    /// Notes that it is about to be made. Its object is empty, which no provider's is.
+    pub(super) fn begin(&mut self, mut thing: Thing) -> rusqlite::Result<At> {
+        let tx = self.0.transaction()?;
+        let sql = "SELECT 'begun:' || lower(hex(randomblob(16)))";
+        let id: String = tx.query_row(sql, [], |row| row.get(0))?;
+        (thing.id, thing.object) = (id.into(), Bytes::new());
+        let _is_new = kept(&tx, &thing)?;
+        tx.commit()?;
+        Ok(thing.at())
+    }
+
+    /// It was made.
+    pub(super) fn made(
+        &mut self,
+        begun: &At,
+        thing: &Thing,
+    ) -> rusqlite::Result<Result<(), NotKept>> {
+        let tx = self.0.transaction()?;
+        removed(&tx, begun)?;
+        let kept = kept(&tx, thing)?;
+        tx.commit()?;
+        Ok(kept)
+    }
+
+    /// What a process that ended left half-made.
+    pub(super) fn forget_begun(&mut self) -> rusqlite::Result<Vec<Thing>> {
+        let tx = self.0.transaction()?;
+        let sql = format!("SELECT {COLUMNS} FROM things WHERE {IS_BEGUN}");
+        let begun = tx.prepare(&sql)?.query_map([], thing)?.collect();
+        tx.execute(&format!("DELETE FROM things WHERE {IS_BEGUN}"), [])?;
+        tx.commit()?;
+        begun
+    }
+
     pub(super) fn keep(&mut self, thing: &Thing) -> rusqlite::Result<Result<(), NotKept>> {
         let tx = self.0.transaction()?;
-        let (backend, kind, id) = (&*thing.backend, thing.kind.as_str(), &*thing.id);
-        let (workload, issuer) = (&*thing.owner.workload, thing.owner.issuer.as_deref());
-        let owner = tx
-            .prepare_cached("SELECT workload = ?4 AND issuer IS ?5 FROM things WHERE backend = ?1 AND kind = ?2 AND id = ?3")?
-            .query_row(params![backend, kind, id, workload, issuer], |row| row.get::<_, bool>(0))
-            .optional()?;
-        match owner {
-            Some(true) => return Ok(Ok(())),
-            Some(false) => return Ok(Err(NotKept::Taken)),
-            None => {}
-        }
-        if count(&tx, workload)? >= KEPT_MAX {
-            let old = number(thing.created_unix_ms.saturating_sub(OLD_MS));
-            tx.execute(
-                &format!("DELETE FROM things WHERE seq = ({OLDEST_CHARGED})"),
-                params![workload, old],
-            )?;
-        }
-        let maker = &thing.maker;
-        let tags: BTreeMap<&str, &str> = maker.tags.iter().map(|(n, v)| (&**n, &**v)).collect();
-        let tags = serde_json::to_string(&tags).unwrap_or_default();
-        let calls: Vec<String> = thing
-            .calls
-            .iter()
-            .map(|(operation, model)| format!("{}\t{model}", operation.as_str()))
-            .collect();
-        tx.execute(
-            "INSERT INTO things (backend,api,kind,id,workload,issuer,created_unix_ms,key_id,user_id,tags,calls,object,unsettled) \
-             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
-            params![
-                backend,
-                thing.api.as_str(),
-                kind,
-                id,
-                workload,
-                issuer,
-                number(thing.created_unix_ms),
-                maker.key.as_deref(),
-                maker.user.as_deref(),
-                tags,
-                calls.join("\n"),
-                &thing.object[..],
-                thing.is_unsettled,
-            ],
-        )?;
+        let kept = kept(&tx, thing)?;
         tx.commit()?;
-        Ok(Ok(()))
+        Ok(kept)
     }
 
     pub(super) fn find(&self, of: &Owner, at: &At) -> rusqlite::Result<Option<Thing>> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM things WHERE backend = ?1 AND kind = ?2 AND id = ?3 AND workload = ?4 AND issuer IS ?5"
+            "SELECT {COLUMNS} FROM things WHERE backend = ?1 AND kind = ?2 AND id = ?3 AND workload = ?4 AND issuer IS ?5 AND NOT {IS_BEGUN}"
         );
         let asked = params![
             &*at.backend,
@@ -221,7 +214,7 @@ impl Table {
         let order = if ascends { "ASC" } else { "DESC" };
         let sql = format!(
             "SELECT {COLUMNS} FROM things WHERE workload = ?1 AND issuer IS ?2 AND backend = ?3 AND kind = ?4 \
-             AND seq > ?5 AND seq < ?6 ORDER BY seq {order} LIMIT ?7"
+             AND seq > ?5 AND seq < ?6 AND NOT {IS_BEGUN} ORDER BY seq {order} LIMIT ?7"
         );
         let limit = i64::try_from(page.limit).unwrap_or(i64::MAX - 1);
         let mut asking = self.0.prepare_cached(&sql)?;
@@ -292,8 +285,7 @@ impl Table {
     }
 
     pub(super) fn remove(&self, at: &At) -> rusqlite::Result<()> {
-        let sql = "DELETE FROM things WHERE backend = ?1 AND kind = ?2 AND id = ?3";
-        self.change(sql, params![&*at.backend, at.kind.as_str(), &*at.id])
+        removed(&self.0, at)
     }
 
     pub(super) fn settled(&self, at: &At) -> rusqlite::Result<()> {
@@ -314,7 +306,7 @@ impl Table {
 
     pub(super) fn unsettled(&self, behind: usize) -> rusqlite::Result<Vec<Thing>> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM things WHERE unsettled = 1 ORDER BY seq LIMIT ?1 OFFSET ?2"
+            "SELECT {COLUMNS} FROM things WHERE unsettled = 1 AND NOT {IS_BEGUN} ORDER BY seq LIMIT ?1 OFFSET ?2"
         );
         let behind = i64::try_from(behind).unwrap_or(i64::MAX);
         let mut asking = self.0.prepare_cached(&sql)?;
@@ -343,6 +335,63 @@ impl Table {
         };
         asked().unwrap_or_default()
     }
+}
+
+/// Keeps it in a transaction, unless it is there.
+fn kept(tx: &Connection, thing: &Thing) -> rusqlite::Result<Result<(), NotKept>> {
+    let (backend, kind, id) = (&*thing.backend, thing.kind.as_str(), &*thing.id);
+    let (workload, issuer) = (&*thing.owner.workload, thing.owner.issuer.as_deref());
+    let owner = tx
+            .prepare_cached("SELECT workload = ?4 AND issuer IS ?5 FROM things WHERE backend = ?1 AND kind = ?2 AND id = ?3")?
+            .query_row(params![backend, kind, id, workload, issuer], |row| row.get::<_, bool>(0))
+            .optional()?;
+    match owner {
+        Some(true) => return Ok(Ok(())),
+        Some(false) => return Ok(Err(NotKept::Taken)),
+        None => {}
+    }
+    if count(tx, workload)? >= KEPT_MAX {
+        let old = number(thing.created_unix_ms.saturating_sub(OLD_MS));
+        tx.execute(
+            &format!("DELETE FROM things WHERE seq = ({OLDEST_CHARGED})"),
+            params![workload, old],
+        )?;
+    }
+    let maker = &thing.maker;
+    let tags: BTreeMap<&str, &str> = maker.tags.iter().map(|(n, v)| (&**n, &**v)).collect();
+    let tags = serde_json::to_string(&tags).unwrap_or_default();
+    let calls: Vec<String> = thing
+        .calls
+        .iter()
+        .map(|(operation, model)| format!("{}\t{model}", operation.as_str()))
+        .collect();
+    tx.execute(
+            "INSERT INTO things (backend,api,kind,id,workload,issuer,created_unix_ms,key_id,user_id,tags,calls,object,unsettled) \
+             VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+            params![
+                backend,
+                thing.api.as_str(),
+                kind,
+                id,
+                workload,
+                issuer,
+                number(thing.created_unix_ms),
+                maker.key.as_deref(),
+                maker.user.as_deref(),
+                tags,
+                calls.join("\n"),
+                &thing.object[..],
+                thing.is_unsettled,
+            ],
+        )?;
+    Ok(Ok(()))
+}
+
+fn removed(db: &Connection, at: &At) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM things WHERE backend = ?1 AND kind = ?2 AND id = ?3";
+    db.prepare_cached(sql)?
+        .execute(params![&*at.backend, at.kind.as_str(), &*at.id])?;
+    Ok(())
 }
 
 /// How many a workload has.

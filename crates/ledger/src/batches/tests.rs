@@ -53,6 +53,38 @@ fn page(limit: usize, after: Option<&str>, ascends: bool) -> Page {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn one_that_is_being_made_counts_is_found_by_nobody_and_is_not_there_after_a_crash() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = dir.path().join("usage.db");
+    let of = owner("a", None);
+    let batches = Batches::open(&ledger).expect("opens");
+    let new = || thing(Kind::Batch, "", &of);
+    let begun = batches.begin(new()).await.expect("noted");
+    let other = batches.begin(new()).await.expect("noted");
+    assert_ne!(begun, other);
+    assert_eq!(batches.unsettled_of("a".into()).await, Ok(2));
+    assert_eq!(batches.stats().by_workload, [("a".into(), 2)]);
+    assert_eq!(batches.find(of.clone(), begun.clone()).await, Ok(None));
+    assert_eq!(batches.unsettled(0).await, Ok(Vec::new()));
+    let list = |at: &Batches| {
+        at.page(
+            of.clone(),
+            "openai".into(),
+            Kind::Batch,
+            page(9, None, true),
+        )
+    };
+    assert_eq!(list(&batches).await, Ok(Some((Vec::new(), false))));
+    let made = thing(Kind::Batch, "batch_1", &of);
+    assert_eq!(batches.made(begun, made.clone()).await, Ok(()));
+    assert_eq!(list(&batches).await, Ok(Some((vec![made], false))));
+    assert_eq!(batches.unsettled_of("a".into()).await, Ok(2));
+    drop(batches);
+    let batches = Batches::open(&ledger).expect("opens");
+    assert_eq!(batches.unsettled_of("a".into()).await, Ok(1));
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn an_id_is_its_owners_alone_and_outlives_a_restart() {
     let dir = tempfile::tempdir().expect("a directory");
     let ledger = dir.path().join("usage.db");

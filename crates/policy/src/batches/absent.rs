@@ -22,6 +22,14 @@ impl BatchStore for Nobody {
         away()
     }
 
+    fn begin(&self, _: Thing) -> Later<Result<At, Away>> {
+        away()
+    }
+
+    fn made(&self, _: At, _: Thing) -> Later<Result<(), NotKept>> {
+        Box::pin(async { Err(NotKept::Away) })
+    }
+
     fn keep(&self, _: Thing) -> Later<Result<(), NotKept>> {
         Box::pin(async { Err(NotKept::Away) })
     }

@@ -219,6 +219,18 @@ impl Begun {
 }
 
 impl Asking {
+    /// What is known of the call so far.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.begun.record
+    }
+
+    /// Nobody waits for the answer any more: it is a call that nobody knows.
+    #[must_use]
+    pub fn given_up(self) -> Begun {
+        self.begun
+    }
+
     /// Who is asked, and about which credential: [`Verifier::ask`].
     #[must_use]
     pub fn question(&self) -> (&Arc<dyn Verifier>, &Secret) {

@@ -63,6 +63,7 @@ impl Refusal {
             Self::TooManyBatches { .. } => (429, "rate_limit_error", "batches_uncounted"),
             Self::TooManyKept => (429, "rate_limit_error", "too_many_kept"),
             Self::BatchUncounted => (409, invalid, "batch_uncounted"),
+            Self::MadeNotKept => (500, "server_error", "made_not_kept"),
             Self::BatchesUnavailable => (503, "server_error", "batches_unavailable"),
             Self::Method { .. } => (405, invalid, "method_not_allowed"),
             Self::HostNotAllowed => (421, invalid, "host_not_allowed"),
@@ -184,6 +185,7 @@ impl Refusal {
                 self,
                 Self::TooManyBatches { .. }
                     | Self::TooManyKept
+                    | Self::MadeNotKept
                     | Self::LargerThanLimit { .. }
                     | Self::LargerThanBudget { .. }
                     | Self::BudgetExhausted { .. }
@@ -201,6 +203,7 @@ impl Refusal {
             | Self::PickerRefused { .. }
             | Self::Unpicked { .. }
             | Self::UpstreamCredential
+            | Self::MadeNotKept
             | Self::UpstreamFormat
             | Self::McpNotBridged { .. }
             | Self::Bug(_) => true,

@@ -140,6 +140,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::TooManyKept,
         Refusal::BatchUncounted,
         Refusal::BatchesUnavailable,
+        Refusal::MadeNotKept,
         Refusal::SharedAccount {
             member: "previous_response_id",
         },
@@ -318,6 +319,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::TooManyKept => "TooManyKept",
         Refusal::BatchUncounted => "BatchUncounted",
         Refusal::BatchesUnavailable => "BatchesUnavailable",
+        Refusal::MadeNotKept => "MadeNotKept",
         Refusal::SharedAccount { .. } => "SharedAccount",
         Refusal::SharedAddress { .. } => "SharedAddress",
         Refusal::Method { .. } => "Method",

@@ -16,10 +16,12 @@ use policy::front::{
     Admitted, Allowed, Asking, Begun, Call as AskedCall, Ended, Env, Http, Identification, Known,
 };
 use policy::id::EndpointId;
+use policy::identity::{Proof, Unproven, Verifier};
 use policy::operation::Operation;
 use policy::record::{Outcome, Record, Tokens};
 use policy::refusal::Refusal;
 use policy::route::Chosen;
+use policy::secret::Secret;
 use policy::snapshot::{Backend, Snapshot};
 use policy::usage_ledger::Entry;
 use wire::batch::Api;
@@ -79,6 +81,7 @@ impl Drop for Kept {
 /// How far it has come.
 enum Stage {
     Begun(Begun),
+    Asking(Box<Asking>),
     Known(Known),
     Allowed(Allowed),
     Admitted(Box<Admitted>),
@@ -94,11 +97,8 @@ pub(super) enum Stop {
     Gone,
 }
 
-/// Who is to be asked who calls, or nobody.
-pub(super) enum Asks {
-    Nobody,
-    Somebody(Box<Asking>),
-}
+/// Who is asked who calls, and about what.
+pub(super) type Question = (Arc<dyn Verifier>, Secret);
 
 /// What a wait gives, unless the client leaves before.
 pub(super) async fn while_there<T>(
@@ -147,23 +147,36 @@ impl Call {
         }
     }
 
-    /// Who makes it, by what it brings.
-    pub(super) fn identify(&mut self, who: &Http<'_>) -> Result<Asks, Stop> {
+    /// Who makes it, by what it brings; or who is to be asked that, for [`Self::identified`].
+    pub(super) fn identify(&mut self, who: &Http<'_>) -> Result<Option<Question>, Stop> {
         let Stage::Begun(begun) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Err(self.refuse(OUT_OF_ORDER));
         };
         let now = self.worker.now();
         match self.view.env(now, |env| begun.identify(who, env)) {
             Identification::Known(known) => self.stage = Stage::Known(known),
-            Identification::Asks(asking) => return Ok(Asks::Somebody(Box::new(asking))),
+            Identification::Asks(asking) => {
+                let (verifier, credential) = asking.question();
+                let question = (Arc::clone(verifier), credential.clone());
+                self.stage = Stage::Asking(Box::new(asking));
+                return Ok(Some(question));
+            }
             Identification::Refused(ended) => return Err(self.ended(ended)),
         }
-        Ok(Asks::Nobody)
+        Ok(None)
     }
 
     /// Somebody answered, or nobody did in time.
-    pub(super) fn identified(&mut self, known: Result<Known, Box<Ended>>) -> Result<(), Stop> {
-        match known {
+    pub(super) fn identified(
+        &mut self,
+        answer: Result<Proof, Unproven>,
+        who: &Http<'_>,
+    ) -> Result<(), Stop> {
+        let Stage::Asking(asking) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Err(self.refuse(OUT_OF_ORDER));
+        };
+        let now = self.worker.now();
+        match self.view.env(now, |env| asking.answered(answer, who, env)) {
             Ok(known) => {
                 self.stage = Stage::Known(known);
                 Ok(())
@@ -221,6 +234,7 @@ impl Call {
     pub(super) fn record(&self) -> Option<&Record> {
         match &self.stage {
             Stage::Begun(begun) => Some(begun.record()),
+            Stage::Asking(asking) => Some(asking.record()),
             Stage::Known(known) => Some(known.record()),
             Stage::Allowed(allowed) => Some(allowed.record()),
             Stage::Admitted(admitted) => Some(admitted.record()),
@@ -329,6 +343,7 @@ impl Call {
         let now = self.worker.now();
         let ended = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Begun(begun) => begun.refuse(refusal, now),
+            Stage::Asking(asking) => asking.given_up().refuse(refusal, now),
             Stage::Known(known) => known.refuse(refusal, now),
             Stage::Allowed(allowed) => allowed.refuse(refusal, now),
             Stage::Admitted(admitted) => self.view.env(now, |env| admitted.release(refusal, env)),
@@ -461,6 +476,7 @@ impl Call {
         let ended = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Over => return,
             Stage::Begun(begun) => begun.over(outcome, now),
+            Stage::Asking(asking) => asking.given_up().over(outcome, now),
             Stage::Known(known) => known.over(outcome, now),
             Stage::Allowed(allowed) => allowed.over(outcome, now),
             Stage::Admitted(admitted) => self

@@ -4,11 +4,13 @@
 //! Not here: what may be asked for (`policy::batching::Checker`).
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use policy::batches::{At, Away, BatchStore, Kind, NotKept, OF_CALLS, PURPOSES, Thing};
 use policy::batching;
 use policy::front::Http;
+use policy::id::BackendId;
 use policy::operation::Operation;
 use policy::refusal::Refusal;
 use wire::batch::{Api, Asked, Object, file_named};
@@ -20,9 +22,15 @@ use super::send::{self, ToProvider};
 use super::{Arrived, admitted_for, answer, kept, looked_at};
 use crate::client::Downstream;
 use crate::tools::Failed;
+use crate::worker::Worker;
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// The longest body by which a batch is made of a file: what a provider tells of it, in escapes, is three times as long at most.
 const BEGUN_BYTES_MAX: usize = 64 << 10;
+
+/// How often a disk that is away is tried again, and how many times: it holds up nobody but who waits for this batch.
+const KEPT_EVERY: Duration = Duration::from_secs(1);
+const KEPT_TRIES: u32 = 60;
 
 /// What its calls ask for, each once.
 type Calls = Box<[(Operation, Box<str>)]>;
@@ -169,7 +177,7 @@ async fn made<D: Downstream>(
         return Err(call.refuse(Refusal::Bug("a call to no backend")));
     };
     let (api, kind) = (of.api, of.kind());
-    let mut thing = Thing {
+    let thing = Thing {
         backend: of.backend.clone(),
         api,
         kind,
@@ -181,29 +189,32 @@ async fn made<D: Downstream>(
         object: Bytes::new(),
         is_unsettled: kind == Kind::Batch,
     };
+    // It counts, and the disk takes more, before there is anything that could be nobody's.
+    let Ok(begun) = store.begin(thing.clone()).await else {
+        return Err(call.refuse(Refusal::BatchesUnavailable));
+    };
     let id = call.id.clone();
     let (with, in_view) = (Rc::clone(&worker), Rc::clone(&view));
-    let held = call.hand_over();
+    let held = (call.hand_over(), Making::begin(&worker));
     // Of its own: a client that leaves does not leave behind what is nobody's.
     let making = tokio::task::spawn_local(async move {
         // Also where its client has left meanwhile.
         let _held = held;
-        let began = send::asked(&with, &in_view, &id, backend, &request).await;
-        let began = began.map_err(Unmade::Failed)?;
-        let read = send::read(&with, &in_view, &id, began).await;
-        let (status, told) = read.map_err(Unmade::Failed)?;
-        if !(200..300).contains(&status) {
-            return Ok((status, told));
+        let made = asked_for(&with, &in_view, (&id, backend), &request, thing).await;
+        match made {
+            Ok((told, thing)) => kept_for_sure(&with, &*store, &begun, thing)
+                .await
+                .map(|()| told),
+            Err(unmade) => {
+                // Where the disk does not take that, it counts until the gate begins anew.
+                let _away = store.remove(begun).await;
+                unmade
+            }
         }
-        let object = Object::read(api, &told).ok_or(Unmade::Unreadable)?;
-        let told = as_told(api, &object, told);
-        thing.id = object.id;
-        thing.object = told.clone();
-        let kept = store.keep(thing).await;
-        kept.map_err(Unmade::NotKept)?;
-        Ok((status, told))
     });
     let began_at = worker.now();
+    // From here on it may have gone out.
+    call.facts.upstream = Some(Duration::ZERO);
     let made = while_there(making, &worker, client).await?;
     call.facts.upstream = Some(worker.now().since(began_at));
     match made {
@@ -227,11 +238,68 @@ async fn made<D: Downstream>(
             );
             Err(call.fail(match why {
                 NotKept::Taken => Refusal::UpstreamFormat,
-                NotKept::Away => Refusal::BatchesUnavailable,
+                NotKept::Away => Refusal::MadeNotKept,
             }))
         }
         Err(_cut) => Err(call.fail(Refusal::Bug("what makes files and batches ended"))),
     }
+}
+
+/// That something is being made: a drain waits for it as for a call.
+struct Making(Rc<Worker>);
+
+impl Making {
+    fn begin(worker: &Rc<Worker>) -> Self {
+        worker.exchange_began();
+        Self(Rc::clone(worker))
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        self.0.exchange_ended();
+    }
+}
+
+/// What its provider answered, for the client; and what was made.
+type Made = ((u16, Bytes), Thing);
+
+/// Has it made. Where the provider makes nothing, its answer is an error that is no fault.
+async fn asked_for(
+    worker: &Rc<Worker>,
+    view: &WorkerSnapshot,
+    (id, backend): (&str, BackendId),
+    request: &ToProvider,
+    mut thing: Thing,
+) -> Result<Made, Result<(u16, Bytes), Unmade>> {
+    let began = send::asked(worker, view, id, backend, request).await;
+    let began = began.map_err(|failed| Err(Unmade::Failed(failed)))?;
+    let read = send::read(worker, view, id, began).await;
+    let (status, told) = read.map_err(|failed| Err(Unmade::Failed(failed)))?;
+    if !(200..300).contains(&status) {
+        return Err(Ok((status, told)));
+    }
+    let object = Object::read(thing.api, &told).ok_or(Err(Unmade::Unreadable))?;
+    let told = as_told(thing.api, &object, told);
+    thing.id = object.id;
+    thing.object = told.clone();
+    Ok(((status, told), thing))
+}
+
+/// Keeps what was made, where the disk is away for a while, too: it runs, and would be nobody's.
+async fn kept_for_sure(
+    worker: &Worker,
+    store: &dyn BatchStore,
+    begun: &At,
+    thing: Thing,
+) -> Result<(), Unmade> {
+    for _ in 0..KEPT_TRIES {
+        match store.made(begun.clone(), thing.clone()).await {
+            Err(NotKept::Away) => worker.timers.sleep(KEPT_EVERY).await,
+            kept => return kept.map_err(Unmade::NotKept),
+        }
+    }
+    Err(Unmade::NotKept(NotKept::Away))
 }
 
 /// What a client is told of it: where a result is, it is here.
@@ -253,10 +321,11 @@ pub(super) async fn keep_told(
     told: Bytes,
 ) -> Result<(), Away> {
     if thing.kind == Kind::Batch {
-        for file in [&object.output_file, &object.error_file]
-            .into_iter()
-            .flatten()
-        {
+        let before = Object::read(thing.api, &thing.object);
+        let known = before.iter().flat_map(Object::files);
+        // Once: one that was removed since does not come back.
+        let known: Vec<&str> = known.collect();
+        for file in object.files().filter(|file| !known.contains(file)) {
             let named = format!(r#"{{"id":"{file}","object":"file","purpose":"batch_output"}}"#);
             let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
             if !file.bytes().all(is_plain) {
@@ -264,7 +333,7 @@ pub(super) async fn keep_told(
             }
             let result = Thing {
                 kind: Kind::File,
-                id: file.clone(),
+                id: file.into(),
                 calls: Calls::default(),
                 object: named.into(),
                 is_unsettled: false,
@@ -273,9 +342,6 @@ pub(super) async fn keep_told(
             if store.keep(result).await == Err(NotKept::Away) {
                 return Err(Away);
             }
-        }
-        if object.is_over && thing.is_unsettled {
-            store.hurry(&thing.at());
         }
     }
     if *thing.object == *told {

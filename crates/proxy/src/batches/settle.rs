@@ -103,20 +103,23 @@ impl Claim {
                 memory.all_at = Some(now.after(every));
             }
             if is_all || !hurried.is_empty() {
-                let wanted = |at: &At| is_all || hurried.contains(at);
-                // What the disk does not say is asked again.
-                let _away = self.look(&view, wanted, &mut memory).await;
+                let looked = self.look(&view, (is_all, &hurried), &mut memory).await;
+                if looked.is_err() {
+                    // What the disk does not say is asked again.
+                    hurried.iter().for_each(|at| self.store.hurry(at));
+                    memory.all_at = memory.all_at.filter(|_| !is_all);
+                }
             }
             drop(view);
             self.worker.timers.sleep(LOOK_EVERY).await;
         }
     }
 
-    /// Asks about each batch that is wanted.
+    /// Asks about all batches, or about those that are hurried; of those not about one that could not be counted when it was last asked.
     async fn look(
         &self,
         view: &WorkerSnapshot,
-        wanted: impl Fn(&At) -> bool,
+        (is_all, hurried): (bool, &HashSet<At>),
         memory: &mut Memory,
     ) -> Result<(), Away> {
         let mut behind = 0;
@@ -130,7 +133,8 @@ impl Claim {
             }
             for thing in page {
                 let at = thing.at();
-                let is_settled = wanted(&at) && self.charged(view, &thing, memory).await?;
+                let is_wanted = is_all || hurried.contains(&at) && !memory.told.contains(&at);
+                let is_settled = is_wanted && self.charged(view, &thing, memory).await?;
                 if is_settled {
                     memory.entered.remove(&at);
                     memory.told.remove(&at);

@@ -4,6 +4,7 @@
 //! Not here: who may do what (`policy::front`), what is asked of whom (`super`).
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mcp::session::Principal;
 use policy::caller::{Caller, Proven};
@@ -13,11 +14,13 @@ use policy::front::{
     Admitted, Allowed, Asking, Begun, Counted, Ended, Http, Identification, Known,
 };
 use policy::id::EndpointId;
+use policy::identity::{Proof, Unproven, Verifier};
 use policy::mcp::{Mcp, McpRoute};
 use policy::operation::Operation;
 use policy::record::{Extra, Outcome, Record, Tokens};
 use policy::refusal::Refusal;
 use policy::route::{self, Chosen};
+use policy::secret::Secret;
 use policy::usage_ledger::Entry;
 use wire::head::{Known as Name, RequestHead};
 
@@ -70,6 +73,7 @@ pub(super) struct Facts {
 /// How far it has come.
 enum Stage {
     Begun(Begun),
+    Asking(Box<Asking>),
     Known(Known),
     Counted(Box<Counted>),
     Allowed(Allowed),
@@ -88,11 +92,8 @@ pub(super) enum Stop {
     Gone,
 }
 
-/// Who is to be asked who calls, or nobody.
-pub(super) enum Asks {
-    Nobody,
-    Somebody(Box<Asking>),
-}
+/// Who is asked who calls, and about what.
+pub(super) type Question = (Arc<dyn Verifier>, Secret);
 
 impl Call {
     pub(super) fn begin(
@@ -132,23 +133,36 @@ impl Call {
         Some((config, view.tools.as_deref()?))
     }
 
-    /// Who makes it, by what it brings.
-    pub(super) fn identify(&mut self, who: &Http<'_>) -> Result<Asks, Stop> {
+    /// Who makes it, by what it brings; or who is to be asked that, for [`Self::identified`].
+    pub(super) fn identify(&mut self, who: &Http<'_>) -> Result<Option<Question>, Stop> {
         let Stage::Begun(begun) = std::mem::replace(&mut self.stage, Stage::Over) else {
-            return Ok(Asks::Nobody);
+            return Ok(None);
         };
         let now = self.worker.now();
         match env(&self.view, now, |env| begun.identify(who, env)) {
             Identification::Known(known) => self.stage = Stage::Known(known),
-            Identification::Asks(asking) => return Ok(Asks::Somebody(Box::new(asking))),
+            Identification::Asks(asking) => {
+                let (verifier, credential) = asking.question();
+                let question = (Arc::clone(verifier), credential.clone());
+                self.stage = Stage::Asking(Box::new(asking));
+                return Ok(Some(question));
+            }
             Identification::Refused(ended) => return Err(self.ended(ended)),
         }
-        Ok(Asks::Nobody)
+        Ok(None)
     }
 
     /// Somebody answered, or nobody did in time.
-    pub(super) fn identified(&mut self, known: Result<Known, Box<Ended>>) -> Result<(), Stop> {
-        match known {
+    pub(super) fn identified(
+        &mut self,
+        answer: Result<Proof, Unproven>,
+        who: &Http<'_>,
+    ) -> Result<(), Stop> {
+        let Stage::Asking(asking) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Err(self.refuse(OUT_OF_ORDER));
+        };
+        let now = self.worker.now();
+        match env(&self.view, now, |env| asking.answered(answer, who, env)) {
             Ok(known) => {
                 self.stage = Stage::Known(known);
                 Ok(())
@@ -161,6 +175,7 @@ impl Call {
     pub(super) fn record(&self) -> Option<&Record> {
         match &self.stage {
             Stage::Begun(begun) => Some(begun.record()),
+            Stage::Asking(asking) => Some(asking.record()),
             Stage::Known(known) => Some(known.record()),
             Stage::Counted(counted) => Some(counted.record()),
             Stage::Allowed(allowed) => Some(allowed.record()),
@@ -259,6 +274,7 @@ impl Call {
         let now = self.worker.now();
         let ended = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Begun(begun) => begun.refuse(refusal, now),
+            Stage::Asking(asking) => asking.given_up().refuse(refusal, now),
             Stage::Known(known) => known.refuse(refusal, now),
             Stage::Counted(counted) => env(&self.view, now, |env| counted.fail(refusal, env)),
             Stage::Allowed(allowed) => allowed.refuse(refusal, now),
@@ -326,6 +342,7 @@ impl Call {
         let ended = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Over => return,
             Stage::Begun(begun) => begun.over(outcome, now),
+            Stage::Asking(asking) => asking.given_up().over(outcome, now),
             Stage::Known(known) => known.over(outcome, now),
             Stage::Counted(counted) => env(&self.view, now, |env| counted.over(outcome, env)),
             Stage::Allowed(allowed) => allowed.over(outcome, now),

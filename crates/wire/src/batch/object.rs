@@ -93,6 +93,13 @@ impl Object {
         })
     }
 
+    /// The files of its result.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        [&self.output_file, &self.error_file]
+            .into_iter()
+            .filter_map(Option::as_deref)
+    }
+
     /// Whether calls of it were answered, or may have been, though it names no result.
     #[must_use]
     pub fn lacks_result(&self) -> bool {
