@@ -174,7 +174,7 @@ fn a_command_that_ends_at_its_start_is_told_of_with_what_it_said_last() {
 #[test]
 fn a_command_that_is_slow_to_begin_is_told_of_with_what_it_said_last() {
     let servers = "    slow: { command: sh, args: [-c, \"echo fetching a package >&2; exec cat >/dev/null\"] }";
-    let gate = Gate::start(&super::config(servers, "    - { workload: ada }"));
+    let gate = Gate::start(&super::config(servers, "    - { workload: ada }"), &[]);
     let ada = Caller::new(&gate, "ada");
     let told = ada.request("initialize", &initialize());
     assert_eq!(told.body["error"]["data"]["code"], "upstream_timeout");
