@@ -33,6 +33,8 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 const WAITING_MAX: usize = 256;
 /// Longest part of a line of its errors that is logged.
 const ERROR_CHARS_MAX: usize = 500;
+/// The same in bytes, as it is read.
+const ERROR_BYTES_MAX: usize = 4 * ERROR_CHARS_MAX;
 /// How long a process may take to take a message.
 const TAKE_WITHIN: Duration = Duration::from_secs(30);
 /// Most bytes of messages to one process that it has not taken yet.
@@ -406,11 +408,30 @@ async fn line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Result<String, Cau
 /// Logs what a process says to people.
 async fn logged(session: Rc<Session>, server: String, errors: impl AsyncRead + Unpin) {
     let mut reader = BufReader::new(errors);
-    while let Ok(line) = line(&mut reader).await {
+    while let Some(line) = error(&mut reader).await {
         let shown: String = line.chars().take(ERROR_CHARS_MAX).collect();
         tracing::debug!(server, says = shown, "a server of tools says");
         if !shown.is_empty() {
             session.complaint.replace(shown);
+        }
+    }
+}
+
+/// The next line of its errors, of a long one how it begins; the last one may have no end.
+async fn error(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
+    let mut line = Vec::new();
+    loop {
+        let some = reader.fill_buf().await.ok()?;
+        let end = some.iter().position(|byte| *byte == b'\n');
+        let (is_last, taken) = (some.is_empty(), end.map_or(some.len(), |end| end + 1));
+        let kept = taken.min(ERROR_BYTES_MAX.saturating_sub(line.len()));
+        line.extend_from_slice(some.get(..kept).unwrap_or(some));
+        reader.consume(taken);
+        if end.is_some() || is_last && !line.is_empty() {
+            return Some(String::from_utf8_lossy(&line).trim().to_owned());
+        }
+        if is_last {
+            return None;
         }
     }
 }
@@ -423,6 +444,7 @@ mod tests {
     use tokio::task::LocalSet;
 
     use super::*;
+    use crate::stdio::share::Full;
 
     fn session(input: Option<pipe::Sender>) -> Rc<Session> {
         let unread = Share::new(usize::MAX, usize::MAX);
@@ -526,6 +548,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn of_a_long_line_of_errors_the_beginning_is_kept_and_the_last_needs_no_end() {
+        let text = format!("{}\n\nno API token", "é".repeat(1 << 20));
+        let mut reader = text.as_bytes();
+        let first = error(&mut reader).await.expect("a line");
+        assert!(
+            first.starts_with("éé") && first.len() <= ERROR_BYTES_MAX,
+            "{}",
+            first.len()
+        );
+        assert_eq!(error(&mut reader).await.as_deref(), Some(""));
+        assert_eq!(error(&mut reader).await.as_deref(), Some("no API token"));
+        assert_eq!(error(&mut reader).await, None);
+    }
+
+    #[tokio::test]
     async fn what_nobody_reads_is_bounded_in_bytes_and_its_answer_is_heard() {
         let session = session(None);
         let asks = message(r#"{"id":1,"method":"tools/call"}"#);
@@ -538,7 +575,7 @@ mod tests {
                 r#"{{"method":"notifications/message","params":"{long}"}}"#
             ));
         }
-        let most = session.unread.0.taken(super::super::share::Full::Whole, "");
+        let most = session.unread.0.taken(Full::Whole, "");
         assert!(most > 14 << 20 && most <= UNREAD_BYTES_MAX, "{most}");
         session.said(r#"{"id":1,"result":{}}"#.to_owned());
         let (mut heard, mut last) = (0, String::new());
@@ -546,7 +583,7 @@ mod tests {
             (heard, last) = (heard + 1, line.text.clone());
         }
         assert_eq!((heard, &*last), (16, r#"{"id":1,"result":{}}"#));
-        let left = session.unread.0.taken(super::super::share::Full::Whole, "");
+        let left = session.unread.0.taken(Full::Whole, "");
         assert_eq!(left, 0);
     }
 }

@@ -172,9 +172,10 @@ fn a_command_that_ends_at_its_start_is_told_of_with_what_it_said_last() {
 }
 
 #[test]
-fn a_command_that_is_slow_to_begin_is_told_of_with_what_it_said_last() {
-    let servers = "    slow: { command: sh, args: [-c, \"echo fetching a package >&2; exec cat >/dev/null\"] }";
-    let gate = Gate::start(&super::config(servers, "    - { workload: ada }"));
+fn a_command_that_is_slow_to_begin_is_told_of() {
+    let servers =
+        "    slow: { command: sh, args: [-c, \"echo fetching a package >&2; exec sleep 60\"] }";
+    let gate = Gate::start(&super::config(servers, "    - { workload: ada }"), &[]);
     let ada = Caller::new(&gate, "ada");
     let told = ada.request("initialize", &initialize());
     assert_eq!(told.body["error"]["data"]["code"], "upstream_timeout");
@@ -182,9 +183,7 @@ fn a_command_that_is_slow_to_begin_is_told_of_with_what_it_said_last() {
         let log = gate.log();
         let mut lines = log.lines();
         lines.any(|line| {
-            line.contains("gave no answer to its first message")
-                && line.contains("server=\"slow\"")
-                && line.contains("says=\"fetching a package\"")
+            line.contains("gave no answer to its first message") && line.contains("server=\"slow\"")
         })
     });
 }
