@@ -155,17 +155,28 @@ impl Follower {
         let query = self.query.shown();
         let is_listed = self.place.take().is_some_and(|place| !place.is_watched);
         let why = format!("the API server answers {status}: {says}");
-        let is_known = self.shared.change(|store| store.refuse(&self.query, why)) == Change::Nothing
+        let is_known = self.shared.change(|store| store.refuse(&self.query, why))
+            == Change::Nothing
             && self.shared.store().is_known(&self.query);
         let since = *self.forbidden_since.get_or_insert_with(Instant::now);
         if self.is_told || (is_known && !is_listed && since.elapsed() < ABSENT_AFTER) {
-            tracing::debug!(query, status, says, "the API server does not let the gate read this");
+            tracing::debug!(
+                query,
+                status,
+                says,
+                "the API server does not let the gate read this"
+            );
             return;
         }
         self.is_told = true;
         let does = "the API server forbids the gate to read these objects";
         match is_known {
-            true => tracing::warn!(query, status, says, "{does}: what is known of them may be old"),
+            true => tracing::warn!(
+                query,
+                status,
+                says,
+                "{does}: what is known of them may be old"
+            ),
             false => tracing::warn!(query, status, says, "{does}"),
         }
     }
