@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use crate::cargo::{metadata, root, target_dir};
 use crate::command::{run_quietly, run_shown};
-use crate::kubernetes::build;
+use crate::go::build;
 use crate::lane::Lane;
 
 /// What Helm is, as a package of its module.
@@ -66,7 +66,8 @@ pub(crate) fn lane() -> ExitCode {
     lane.finish()
 }
 
-fn helm() -> Result<PathBuf, String> {
+/// Builds Helm; gives where it is.
+pub(crate) fn helm() -> Result<PathBuf, String> {
     let directory = target_dir(&metadata()?)?.join("helm");
     let made = std::fs::create_dir_all(&directory);
     made.map_err(|cause| format!("{}: {cause}", directory.display()))?;

@@ -1,4 +1,4 @@
-//! A real kube-apiserver, a real endpoint picker, and the tests that need them: a lane of its own, since its first build takes ten minutes.
+//! A real kube-apiserver, a real endpoint picker, Helm, and the tests that need them: a lane of its own, since its first build takes ten minutes.
 //!
 //! Invariant: the servers are built of what `xtask/kubernetes/go.sum` and `xtask/picker/go.sum` pin, and of nothing else.
 //! Not here: starting them, and what is tested (`kube_apiserver` of the end-to-end tests).
@@ -6,15 +6,16 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::cargo::{cargo, metadata, root, target_dir};
-use crate::command::run_shown;
+use crate::cargo::{cargo, metadata, target_dir};
+use crate::charts;
+use crate::go::build;
 use crate::lane::Lane;
 use crate::parts::KUBERNETES_VERSION;
 use crate::stages::release_build;
 
 /// The tests of the lane, and how many they are.
 const TESTS: [&str; 2] = ["kube_apiserver", "endpoint_picker"];
-const TESTS_LEAST: u64 = 9;
+const TESTS_LEAST: u64 = 19;
 
 /// Builds the servers and runs the tests against a release build, or against this binary.
 pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
@@ -29,13 +30,19 @@ pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
         "cargo xtask kubernetes",
         built,
     );
+    // Without it, what it renders is not tested, and that is said.
+    let helm = lane.step("Helm", "cargo xtask kubernetes", charts::helm);
     let binary = match binary {
         Some(binary) => Some(binary.to_owned()),
         None => release_build(&mut lane),
     };
     let name = "against a real kube-apiserver";
     match (servers, binary) {
-        (Some(servers), Some(binary)) => lane.tests(name, TESTS_LEAST, tests(&servers, &binary)),
+        (Some(servers), Some(binary)) => {
+            let mut tests = tests(&servers, &binary);
+            tests.envs(helm.map(|helm| ("TOLLGATE_E2E_HELM", helm)));
+            lane.tests(name, TESTS_LEAST, tests);
+        }
         (None, _) => lane.cannot_run(name, "there is no kube-apiserver"),
         (_, None) => lane.cannot_run(name, "the release build failed"),
     }
@@ -58,23 +65,6 @@ pub(crate) fn servers(commands: &[&str]) -> Result<PathBuf, String> {
 /// Builds the endpoint picker into this directory.
 fn picker(into: &Path) -> Result<(), String> {
     build("xtask/picker", "-s -w", &["."], into)
-}
-
-/// Builds packages of a module into a directory.
-pub(crate) fn build(
-    module: &str,
-    flags: &str,
-    packages: &[&str],
-    into: &Path,
-) -> Result<(), String> {
-    // One package at a time and behind everything else: it may take its ten minutes.
-    let mut go = Command::new("nice");
-    go.args(["-n", "15", "go", "build", "-p", "1", "-trimpath"]);
-    go.args(["-mod=readonly", "-buildvcs=false"]);
-    go.args(["-ldflags", flags, "-o"]).arg(into);
-    go.args(packages).current_dir(root().join(module));
-    let built = run_shown(go.env("CGO_ENABLED", "0"));
-    built.map_err(|says| format!("{says}\nThey are built by Go 1.26 or newer"))
 }
 
 /// Major and minor of a version.

@@ -18,6 +18,7 @@ mod dist;
 mod free_address;
 mod fuzz;
 mod git;
+mod go;
 mod instructions;
 mod kubernetes;
 mod lane;

@@ -63,6 +63,9 @@ pub(crate) fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, 
         "Anthropic" => (prefixed("v1"), "anthropic"),
         "AWSOpenAI" => (prefixed("openai/v1"), "openai"),
         "AWSBedrock" => (prefixed(""), "bedrock"),
+        // Anthropic's models there answer Converse as all others do, with the same names, address and credential.
+        "AWSAnthropic" => (prefixed(""), "bedrock"),
+        "Cohere" => (prefixed("v2"), "cohere"),
         "AzureOpenAI" => {
             let Some(version) = &version else {
                 findings.fault(
@@ -96,21 +99,13 @@ pub(crate) fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, 
             }
             return Some((Path::Project, "anthropic-on-vertex"));
         }
-        other @ ("AWSAnthropic" | "Cohere" | "TypeSafe") => {
-            let says = format!("the schema {other} is not spoken");
-            findings.fault(
-                &name.spot,
-                says,
-                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, GCPAnthropic, AWSBedrock or AWSOpenAI, with an address that speaks it",
-            );
-            return None;
-        }
         other => {
-            findings.fault(
-                &name.spot,
-                format!("the schema {} is not known", quoted(other)),
-                "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, GCPAnthropic, AWSBedrock or AWSOpenAI",
-            );
+            let says = match other {
+                "TypeSafe" => "the schema TypeSafe is not spoken".to_owned(),
+                other => format!("the schema {} is not known", quoted(other)),
+            };
+            let hint = "write OpenAI, AzureOpenAI, Anthropic, GCPVertexAI, GCPAnthropic, AWSBedrock, AWSAnthropic, AWSOpenAI or Cohere";
+            findings.fault(&name.spot, says, hint);
             return None;
         }
     };

@@ -251,6 +251,26 @@ fn a_kind_that_a_server_does_not_serve_for_a_moment_is_not_gone() {
     until(&cluster, &["1 a", "2 a"]);
 }
 
+#[test]
+fn a_server_that_forbids_what_it_allowed_takes_nothing_away() {
+    let server = server();
+    server.put(GATEWAYS, object("1", "a"));
+    let Started { cluster, .. } = watching(&server, "one");
+    until(&cluster, &["1 a"]);
+    let before = server.count("/gateways?");
+    server.state().forbidden = vec![GATEWAYS.to_owned()];
+    server.end_watches();
+    eventually("it is told no, and asks again", || {
+        server.count("/gateways?") > before + 2
+    });
+    let view = cluster.view();
+    assert!(view.refused.is_empty() && view.unknown.is_empty());
+    assert_eq!(seen(&cluster), ["1 a"]);
+    server.state().forbidden.clear();
+    server.put(GATEWAYS, object("2", "a"));
+    until(&cluster, &["1 a", "2 a"]);
+}
+
 /// Says `{"said": TEXT}` of a Gateway, and counts how often it is asked what to say.
 fn saying(text: &'static str, asked: &Arc<AtomicUsize>) -> Desired {
     let asked = Arc::clone(asked);
@@ -425,6 +445,9 @@ fn each_kind_that_is_watched_is_a_right_of_the_manifests_and_of_the_chart() {
             Some("verbs: [create]"),
             "an event is made, and no more"
         );
+        // Objects are listed and watched; the lease alone is read by itself.
+        let gets = words.iter().filter(|word| **word == "get").count();
+        assert_eq!(gets, 1, "{rights}");
         for forbidden in [
             "secrets/status",
             "pods",

@@ -3,7 +3,13 @@
 //! Not here: a real API server (`kube_apiserver`), what objects come to (`control`), how a watch goes on (`kubernetes`).
 
 mod kube_apiserver;
+mod kube_apiserver_away;
+mod kube_apiserver_kinds;
+mod kube_apiserver_many;
 mod kube_apiserver_pools;
+mod kube_apiserver_rights;
+
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use testing::{ApiServer, eventually};
@@ -29,7 +35,12 @@ spec:
 
 /// A route to a model at an engine of the test's, whose key is in the Secret `key`.
 fn route(model: &str, upstream: &Upstream) -> String {
-    let (ip, port) = (upstream.address.ip(), upstream.address.port());
+    route_to(model, upstream.address)
+}
+
+/// The same, by the engine's address.
+fn route_to(model: &str, engine: SocketAddr) -> String {
+    let (ip, port) = (engine.ip(), engine.port());
     format!(
         "
 apiVersion: aigateway.envoyproxy.io/v1beta1

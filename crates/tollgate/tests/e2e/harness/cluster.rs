@@ -1,8 +1,12 @@
 //! An API server with its etcd, on loopback, with certificates and keys made for one test.
 //!
-//! Invariant: both end with the test: killed, since one with open watches takes its time.
+//! Invariant: both end with the test: killed, since one with open watches takes its time. What is asked of etcd itself (`store`) is what an API
+//! server would have done before it was killed.
 //! Not here: controllers, nodes, pods: nothing runs in this cluster.
 
+mod store;
+
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -79,11 +84,11 @@ impl Cluster {
     }
 
     /// Kills the API server, and starts it anew: it knows what is, and nothing of what happened.
-    pub(crate) fn restart_server(&mut self, meanwhile: impl FnOnce()) {
+    pub(crate) fn restart_server(&mut self, meanwhile: impl FnOnce(&Self)) {
         let mut server = self.children.pop().expect("it runs");
         server.kill().expect("it is killed");
         server.wait().expect("it ended");
-        meanwhile();
+        meanwhile(self);
         self.start_server();
     }
 
@@ -106,6 +111,56 @@ impl Cluster {
             let (status, said) = self.send(Method::PATCH, &path, sent);
             assert!(matches!(status, 200 | 201), "{path}: {said}");
         }
+    }
+
+    /// Makes these objects, each new, over one connection.
+    pub(crate) fn make_all(&self, objects: &[Value]) {
+        self.runs(async {
+            let mut sender = self.connected().await;
+            for object in objects {
+                let path = path_of(object);
+                let (collection, _) = path.rsplit_once('/').expect("a collection");
+                let sent = Sent::Text("application/json", object.to_string());
+                let request = self.request(ADMIN, Method::POST, collection, sent);
+                let (status, said) = answered(&mut sender, request).await;
+                assert_eq!(status, 201, "{path}: {}", String::from_utf8_lossy(&said));
+            }
+        });
+    }
+
+    /// Merges this into each of these objects, over one connection.
+    pub(crate) fn patch_all(&self, patches: &[(String, Value)]) {
+        self.runs(async {
+            let mut sender = self.connected().await;
+            for (path, patch) in patches {
+                let sent = Sent::Text("application/merge-patch+json", patch.to_string());
+                let request = self.request(ADMIN, Method::PATCH, path, sent);
+                let (status, said) = answered(&mut sender, request).await;
+                assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&said));
+            }
+        });
+    }
+
+    /// What the API server counts of itself: the sum of the lines of a metric that have all of these labels.
+    pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        let text = self.said("/metrics");
+        let lines = text.lines().filter_map(|line| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let is_it = series.split('{').next() == Some(name);
+            let has_all = labels.iter().all(|label| series.contains(label));
+            (is_it && has_all).then(|| value.parse::<f64>().unwrap_or(0.0))
+        });
+        lines.sum()
+    }
+
+    /// What it answers, whatever that is.
+    pub(crate) fn said(&self, path: &str) -> String {
+        let answer = self.runs(async {
+            let mut sender = self.connected().await;
+            let request = self.request(ADMIN, Method::GET, path, Sent::Nothing);
+            answered(&mut sender, request).await
+        });
+        format!("{} {}", answer.0, String::from_utf8_lossy(&answer.1))
     }
 
     /// Whether somebody may do what they ask for, by their token.
@@ -288,34 +343,61 @@ impl Cluster {
     }
 
     fn ask_as(&self, token: &str, method: Method, path: &str, sent: Sent) -> (u16, Value) {
+        let (status, body) = self.runs(async {
+            let mut sender = self.connected().await;
+            let request = self.request(token, method, path, sent);
+            answered(&mut sender, request).await
+        });
+        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    }
+
+    fn runs<T>(&self, what: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        runtime.expect("a runtime").block_on(async {
-            let tls = connect(self.address, "127.0.0.1", self.ca(), &[b"http/1.1"]).await;
-            let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls))
-                .await
-                .expect("HTTP");
-            tokio::spawn(connection);
-            let (media, body) = match sent {
-                Sent::Nothing => ("application/json", String::new()),
-                Sent::Text(media, text) => (media, text),
-            };
-            let request = Request::builder()
-                .method(method)
-                .uri(path)
-                .header("host", self.address.to_string())
-                .header("authorization", format!("Bearer {token}"))
-                .header("content-type", media)
-                .body(Full::new(Bytes::from(body)))
-                .expect("a request");
-            let response = sender.send_request(request).await.expect("a response");
-            let status = response.status().as_u16();
-            let body = response.into_body().collect().await.expect("a body");
-            let said = serde_json::from_slice(&body.to_bytes());
-            (status, said.unwrap_or(Value::Null))
-        })
+        runtime.expect("a runtime").block_on(what)
     }
+
+    async fn connected(&self) -> SendRequest<Full<Bytes>> {
+        let tls = connect(self.address, "127.0.0.1", self.ca(), &[b"http/1.1"]).await;
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls))
+            .await
+            .expect("HTTP");
+        tokio::spawn(connection);
+        sender
+    }
+
+    fn request(&self, token: &str, method: Method, path: &str, sent: Sent) -> Request<Full<Bytes>> {
+        let (media, body) = match sent {
+            Sent::Nothing => ("application/json", String::new()),
+            Sent::Text(media, text) => (media, text),
+        };
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", self.address.to_string())
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", media)
+            .body(Full::new(Bytes::from(body)))
+            .expect("a request")
+    }
+}
+
+async fn answered(
+    sender: &mut SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> (u16, Bytes) {
+    sender.ready().await.expect("it takes another request");
+    let response = sender.send_request(request).await.expect("a response");
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.expect("a body");
+    (status, body.to_bytes())
+}
+
+/// Says a figure past the harness, which keeps what a passing test prints to itself.
+pub(crate) fn figure(what: &str, is: &str) {
+    let line = format!("kube-apiserver: {what}: {is}\n");
+    drop(std::io::stderr().write_all(line.as_bytes()));
 }
 
 /// What is sent with a request, and its media type.

@@ -4,14 +4,14 @@
 //! `cargo xtask kubernetes` makes it, and says so where it does not.
 //! Not here: an API server that is ill (`kubernetes`).
 
-use std::io::Write as _;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
 use testing::Began;
 
 use super::{assert_invalid, bearer, config, echo, told};
-use crate::harness::cluster::{self, Cluster};
+use crate::harness::cluster::{self, Cluster, figure};
 use crate::harness::{Gate, Response, Upstream, chat, post};
 
 /// How long a gate of these tests keeps a good token.
@@ -47,12 +47,6 @@ fn gate(upstream: &Upstream, cluster: &Cluster, own: &str, source: &str, more: &
 
 const REVIEWED: &str =
     "[ { token_review: { SERVER, audiences: gate, cache: 2s, workload_claim: namespace } } ]";
-
-/// Says a figure past the harness, which keeps what a passing test prints to itself.
-fn figure(what: &str, took: &str) {
-    let line = format!("kube-apiserver: {what}: {took}\n");
-    drop(std::io::stderr().write_all(line.as_bytes()));
-}
 
 /// Waits until it is so, and says how long that took.
 fn until(what: &str, done: impl FnMut() -> bool) {
@@ -186,6 +180,72 @@ fn what_reviews_of_a_real_api_server_take() {
     figure("two hundred with a known token take", &began.shown());
     let again = asked() - before;
     assert!(again < 200.0, "{again} questions about a known token");
+}
+
+#[test]
+fn a_flood_of_invented_tokens_asks_a_real_api_server_once_about_each_and_starves_nobody() {
+    const TOKENS: usize = 400;
+    const TIMES: usize = 5;
+    const CLIENTS: usize = 16;
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let upstream = echo();
+    let own = cluster.account("gate", "tollgate", cluster::ISSUER);
+    cluster.binds_delegator("gate", "tollgate");
+    let web = cluster.account("chat", "web", "gate");
+    let account = json!({ "kind": "ServiceAccount", "name": "web", "namespace": "chat" });
+    cluster.allows("chat", "m", &account);
+    let gate = gate(&upstream, &cluster, &own, REVIEWED, "");
+    testing::eventually("the right counts", || call(&gate, &web, "m").status == 200);
+    let asked = || {
+        let labels = ["resource=\"tokenreviews\"", "verb=\"POST\""];
+        cluster.metric("apiserver_request_total", &labels) as usize
+    };
+    let before = asked();
+    let began = Began::now();
+    let told_them = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|n| {
+                let (gate, web) = (&gate, &web);
+                scope.spawn(move || {
+                    let mut all = BTreeMap::<_, usize>::new();
+                    for turn in (n..TOKENS * TIMES).step_by(CLIENTS) {
+                        let invented = format!("invented-{}", turn % TOKENS);
+                        *all.entry(told(&call(gate, &invented, "m"))).or_default() += 1;
+                        if turn % 10 == 0 {
+                            assert_eq!(call(gate, web, "m").status, 200, "a real caller");
+                        }
+                    }
+                    all
+                })
+            })
+            .collect();
+        let mut all = BTreeMap::<_, usize>::new();
+        for client in clients {
+            for (what, times) in client.join().expect("it ends") {
+                *all.entry(what).or_default() += times;
+            }
+        }
+        all
+    });
+    // Who shows many bad ones is asked about no more for a while; good ones of the same address are.
+    let many = (429, "too_many_bad_credentials".to_owned());
+    let refused = (401, "invalid_api_key".to_owned());
+    assert_eq!(told_them.values().sum::<usize>(), TOKENS * TIMES);
+    assert!(
+        told_them
+            .keys()
+            .all(|what| *what == many || *what == refused),
+        "{told_them:?}"
+    );
+    let reviews = asked() - before;
+    let says = format!("{reviews} reviews in {}", began.shown());
+    figure(
+        "2000 calls with 400 invented tokens, and 200 of a real caller",
+        &says,
+    );
+    assert!(reviews < TOKENS, "{reviews} reviews");
 }
 
 #[test]

@@ -12,9 +12,9 @@ use super::{DOOR, FIRST, SECOND, accepted, call, completions, route, secret};
 use crate::harness::cluster::Cluster;
 use crate::harness::{Gate, Upstream};
 
-const OF_SERVER: &str = "https://kubernetes.default.svc.cluster.local";
-const AI: &str = "/apis/aigateway.envoyproxy.io/v1beta1/namespaces/default";
-const GATEWAYS: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/default/gateways";
+pub(super) const OF_SERVER: &str = "https://kubernetes.default.svc.cluster.local";
+pub(super) const AI: &str = "/apis/aigateway.envoyproxy.io/v1beta1/namespaces/default";
+pub(super) const GATEWAYS: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/default/gateways";
 
 pub(super) fn deployed(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kubernetes");
@@ -35,22 +35,46 @@ pub(super) fn cluster() -> Option<(Cluster, String)> {
     cluster.apply(&deployed("rbac.yaml"));
     let key = deployed("secrets.yaml").replace("provider-key", "key");
     cluster.apply(&key);
-    for kind in ["gatewayclasses", "gateways", "httproutes"] {
-        let path = format!("/apis/gateway.networking.k8s.io/v1/{kind}");
-        eventually("a kind is served", || {
-            cluster.get_as("admin-token", &path) == 200
-        });
-    }
+    all_served(&cluster);
     let token = cluster.token("tollgate", "tollgate", OF_SERVER);
     Some((cluster, token))
 }
 
-pub(super) fn gate(cluster: &Cluster, token: &str, more: &str) -> Gate {
-    let files: [(&str, &[u8]); 1] = [("ca.pem", cluster.ca().as_bytes())];
-    Gate::start_in_cluster(&cluster.kubeconfig(token), &files, more)
+/// Waits until the last kinds of each group are served.
+pub(super) fn all_served(cluster: &Cluster) {
+    for path in [
+        "gateway.networking.k8s.io/v1/gatewayclasses",
+        "gateway.networking.k8s.io/v1/gateways",
+        "gateway.networking.k8s.io/v1/httproutes",
+        "gateway.networking.k8s.io/v1/listenersets",
+        "gateway.networking.k8s.io/v1/backendtlspolicies",
+        "aigateway.envoyproxy.io/v1beta1/mcproutes",
+        "aigateway.envoyproxy.io/v1beta1/gatewayconfigs",
+        "aigateway.envoyproxy.io/v1alpha1/quotapolicies",
+        "gateway.envoyproxy.io/v1alpha1/backends",
+        "gateway.envoyproxy.io/v1alpha1/securitypolicies",
+        "inference.networking.k8s.io/v1/inferencepools",
+    ] {
+        let path = format!("/apis/{path}");
+        eventually("a kind is served", || {
+            cluster.get_as("admin-token", &path) == 200
+        });
+    }
 }
 
-fn with_objects(cluster: &Cluster, upstream: &Upstream) {
+pub(super) fn gate(cluster: &Cluster, token: &str, more: &str) -> Gate {
+    let mut gate = spawn(cluster, token, more);
+    gate.comes_up();
+    gate
+}
+
+/// The same, without a wait for it to be ready.
+pub(super) fn spawn(cluster: &Cluster, token: &str, more: &str) -> Gate {
+    let files: [(&str, &[u8]); 1] = [("ca.pem", cluster.ca().as_bytes())];
+    Gate::spawn_in_cluster(&cluster.kubeconfig(token), &files, more)
+}
+
+pub(super) fn with_objects(cluster: &Cluster, upstream: &Upstream) {
     for text in [DOOR, &route("one", upstream), &secret(FIRST)] {
         cluster.apply(text);
     }
@@ -98,9 +122,10 @@ fn a_gate_lives_by_a_real_api_server_with_the_rights_that_it_is_deployed_with() 
         eventually(kind, || accepted(&cluster.get(&path)) == yes);
     }
     // It may read that Secret, and neither another nor all.
+    let named = "/api/v1/namespaces/default/secrets?fieldSelector=metadata.name%3D";
     for (path, status) in [
-        ("/api/v1/namespaces/default/secrets/key", 200),
-        ("/api/v1/namespaces/default/secrets/other", 403),
+        (&*format!("{named}key"), 200),
+        (&*format!("{named}other"), 403),
         ("/api/v1/namespaces/default/secrets", 403),
         ("/api/v1/secrets", 403),
         ("/api/v1/namespaces/default/pods", 403),
@@ -135,7 +160,7 @@ fn a_gate_lives_by_a_real_api_server_with_the_rights_that_it_is_deployed_with() 
     );
     // The server begins anew, and knows nothing of what happened: what is deleted then is seen by its absence.
     let before = door()["metadata"]["resourceVersion"].clone();
-    cluster.restart_server(|| assert_eq!(call(&gate, "one"), 200));
+    cluster.restart_server(|_| assert_eq!(call(&gate, "one"), 200));
     cluster.delete(&format!("{AI}/aigatewayroutes/one"));
     eventually("what is gone is gone", || call(&gate, "one") == 404);
     eventually("the Gateway has one route less", || {
