@@ -105,7 +105,6 @@ fn a_client_that_reads_is_told_all_of_a_flood_and_its_answer() {
     let told = caller.call("flood__flood");
     let told = told.body.as_str().expect("events");
     assert_eq!(told.matches("notifications/message").count(), 16 * 1024);
-    assert!(told.trim_end().ends_with("}"), "it is whole");
     assert_eq!(told.matches("\"result\"").count(), 1);
 }
 

@@ -235,7 +235,7 @@ fn a_client_without_a_session_uses_servers_without_sessions() {
         ("initialize", super::initialize()),
         ("logging/setLevel", json!({"level": "info"})),
         ("resources/subscribe", json!({"uri": "one+file:///a"})),
-        ("tasks/get", json!({})),
+        ("tasks/list", json!({})),
     ] {
         let told = ask(&caller, method, &params);
         assert_eq!(
