@@ -21,9 +21,6 @@ use super::{Arrived, admitted_for, answer, kept, looked_at};
 use crate::client::Downstream;
 use crate::tools::Failed;
 
-/// The longest body by which a batch is made of a file: what a provider tells of it, in escapes, is three times as long at most.
-const BEGUN_BYTES_MAX: usize = 64 << 10;
-
 /// What its calls ask for, each once.
 type Calls = Box<[(Operation, Box<str>)]>;
 
@@ -108,10 +105,6 @@ async fn begun<D: Downstream>(
     let calls = match of.api {
         Api::Anthropic => looked_at(call, of, body, None, client).await?.calls,
         Api::OpenAi => {
-            if body.len() > BEGUN_BYTES_MAX {
-                let says = "what makes a batch of a file is longer than 64 KiB";
-                return Err(call.refuse(Refusal::Upload { says: says.into() }));
-            }
             let file = match file_named(body) {
                 Ok(file) => file,
                 Err(fault) => {
@@ -181,6 +174,7 @@ async fn made<D: Downstream>(
         object: Bytes::new(),
         is_unsettled: kind == Kind::Batch,
     };
+    let user = batching::unkept_user(record);
     let id = call.id.clone();
     let (with, in_view) = (Rc::clone(&worker), Rc::clone(&view));
     let held = call.hand_over();
@@ -199,6 +193,9 @@ async fn made<D: Downstream>(
         let told = as_told(api, &object, told);
         thing.id = object.id;
         thing.object = told.clone();
+        if let Some(user) = user.filter(|_| kind == Kind::Batch) {
+            store.remember_user(thing.at(), user);
+        }
         let kept = store.keep(thing).await;
         kept.map_err(Unmade::NotKept)?;
         Ok((status, told))
