@@ -2,12 +2,13 @@
 //!
 //! Invariant: values stand as they were written, so nothing that a variable or a file held is
 //! shown; below `credential`, `bearer`, `bearers`, `static_keys`, `client_secret` and keys of sessions an inline secret is `***`, and so
-//! is whatever mentions a variable, and the value of every variable of a command.
+//! is whatever mentions a variable, the value of every variable of a command, and of its arguments what stands with the name of a secret.
 //! Not here: the admin endpoint that shows it.
 
 use serde_json::{Map, Number, Value as Json};
 use sha2::{Digest, Sha256};
 
+use crate::mask::looks_like_key;
 use crate::node::{Node, Scalar, Shape, Value};
 
 /// A document without secrets.
@@ -38,6 +39,8 @@ fn shown(node: &Node, in_credential: bool) -> Json {
             let member = |entry: &crate::node::Entry| {
                 let value = if entry.key == "environment" {
                     names(&entry.node)
+                } else if entry.key == "args" {
+                    arguments(&entry.node)
                 } else if in_credential && entry.key == "inline" {
                     "***".into()
                 } else {
@@ -71,6 +74,53 @@ fn names(node: &Node) -> Json {
         }
         _ => "***".into(),
     }
+}
+
+/// Arguments of a command: what follows a name of a secret, or stands beside it, is none that may be seen.
+fn arguments(node: &Node) -> Json {
+    let mut is_secret = false;
+    let mut argument = |item: &Node| -> Json {
+        let Value::Scalar(Scalar { raw, .. }) = &item.value else {
+            return shown(item, false);
+        };
+        let was_named = std::mem::replace(&mut is_secret, false);
+        if was_named && !raw.starts_with("--") {
+            return "***".into();
+        }
+        let at = raw.find(['=', ':']);
+        let (name, value) = raw.split_at(at.unwrap_or(raw.len()));
+        match (names_secret(name), value.chars().next()) {
+            (true, Some(sign)) => format!("{name}{sign}***").into(),
+            (true, None) => {
+                is_secret = raw.starts_with('-');
+                shown(item, false)
+            }
+            (false, _) if looks_like_key(raw) => "***".into(),
+            (false, _) => shown(item, false),
+        }
+    };
+    match &node.value {
+        Value::List(items) => items.iter().map(argument).collect(),
+        Value::Scalar(_) => argument(node),
+        Value::Map(_) => shown(node, false),
+    }
+}
+
+/// Whether an option, a variable or a header of this name says a secret.
+fn names_secret(name: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "key",
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "passphrase",
+        "credential",
+        "auth",
+        "bearer",
+    ];
+    let name = name.to_ascii_lowercase();
+    WORDS.iter().any(|word| name.contains(word))
 }
 
 /// Numbers that JSON holds exactly stay numbers.

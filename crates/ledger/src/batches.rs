@@ -6,7 +6,7 @@
 
 mod table;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -28,6 +28,8 @@ const SUFFIX: &str = ".batches";
 const QUEUE: usize = 1024;
 /// Batches whose provider says that they are over, and that wait to be charged sooner than in their turn.
 const HURRIED_MAX: usize = 1024;
+/// Batches of users that are on no disk, and that are remembered until they are charged.
+const USERS_MAX: usize = 4096;
 
 type Work = Box<dyn FnOnce(&mut Open) + Send>;
 
@@ -37,6 +39,7 @@ pub struct Batches {
     work: SyncSender<Work>,
     is_claimed: AtomicBool,
     hurried: Mutex<HashSet<At>>,
+    users: Mutex<HashMap<At, Arc<str>>>,
     stats: Arc<Mutex<Unsettled>>,
     half_made: Vec<Thing>,
 }
@@ -102,6 +105,7 @@ impl Batches {
             work,
             is_claimed: AtomicBool::new(false),
             hurried: Mutex::default(),
+            users: Mutex::default(),
             stats,
             half_made,
         })
@@ -130,6 +134,10 @@ impl Batches {
                 _ => Err(Away),
             }
         })
+    }
+
+    fn users_now(&self) -> MutexGuard<'_, HashMap<At, Arc<str>>> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn hurried_now(&self) -> MutexGuard<'_, HashSet<At>> {
@@ -232,6 +240,7 @@ impl BatchStore for Batches {
     }
 
     fn settled(&self, at: At) -> Later<Result<(), Away>> {
+        self.users_now().remove(&at);
         self.run(move |open| {
             open.table.settled(&at)?;
             open.tell();
@@ -271,6 +280,17 @@ impl BatchStore for Batches {
 
     fn hurried(&self) -> Vec<At> {
         self.hurried_now().drain().collect()
+    }
+
+    fn remember_user(&self, at: At, user: Arc<str>) {
+        let mut users = self.users_now();
+        if users.len() < USERS_MAX {
+            users.insert(at, user);
+        }
+    }
+
+    fn remembered_user(&self, at: &At) -> Option<Arc<str>> {
+        self.users_now().get(at).cloned()
     }
 
     fn stats(&self) -> Unsettled {

@@ -187,6 +187,10 @@ pub trait BatchStore: Debug + Send + Sync {
     fn hurry(&self, at: &At);
     /// Batches that are to be charged soon, once each.
     fn hurried(&self) -> Vec<At>;
+    /// Who made a batch, where no disk may have that: until it was charged, or the gate ends.
+    fn remember_user(&self, at: At, user: Arc<str>);
+    /// The same, to charge it.
+    fn remembered_user(&self, at: &At) -> Option<Arc<str>>;
     /// For whoever looks at the gate.
     fn stats(&self) -> Unsettled;
 }

@@ -29,6 +29,13 @@ pub const KINDS_MAX: usize = 64;
 /// The header by which clients of Anthropic's API are known.
 const ANTHROPIC: &[u8] = b"anthropic-version";
 
+/// Who is behind a call and may not be kept, or not as it is: to be charged while the gate runs, and not written down.
+#[must_use]
+pub fn unkept_user(record: &Record) -> Option<Arc<str>> {
+    let user = record.caller.as_deref()?.user.clone()?;
+    (maker(record).user.is_none()).then_some(user)
+}
+
 /// Who makes a call, as far as it may be kept.
 #[must_use]
 pub fn maker(record: &Record) -> Maker {
@@ -46,11 +53,17 @@ pub fn maker(record: &Record) -> Maker {
     }
 }
 
-/// The caller that the row of a batch is of, with the budgets that its key has now; none where nothing tells it from others.
+/// The caller that the row of a batch is of, with the budgets that its key has now; none where nothing tells it from others. `unkept`
+/// is its user where the row must not say it.
 #[must_use]
-pub fn caller(maker: &Maker, owner: &Owner, s: &Snapshot) -> Option<Arc<Caller>> {
+pub fn caller(
+    maker: &Maker,
+    owner: &Owner,
+    unkept: Option<Arc<str>>,
+    s: &Snapshot,
+) -> Option<Arc<Caller>> {
     let workload = &owner.workload;
-    if *maker == Maker::default() {
+    if *maker == Maker::default() && unkept.is_none() {
         return None;
     }
     let known = s.identity.sources.iter().find_map(|source| {
@@ -65,7 +78,7 @@ pub fn caller(maker: &Maker, owner: &Owner, s: &Snapshot) -> Option<Arc<Caller>>
         workload: Arc::clone(workload),
         by: maker.key.as_ref().map_or(Proven::Token, |_| Proven::Key),
         key: maker.key.clone(),
-        user: maker.user.clone(),
+        user: maker.user.clone().or(unkept),
         tags: maker.tags.clone(),
         claims: owner
             .issuer

@@ -51,6 +51,7 @@ pub use self::ask::TOOL_CALLER;
 pub(crate) use self::ask::{Asker, Began, Failed, Said};
 use self::call::{Call, Stop, principal, rule};
 use self::join::while_there;
+pub(crate) use self::join::{Boxed, all};
 pub(crate) use self::read::next;
 use crate::client::Downstream;
 use crate::deadline::Deadline;

@@ -12,7 +12,7 @@ mod result;
 pub use lines::{Calls, LINE_BYTES_MAX, LINES_MAX, LineFault, OneCall, Requests, file_named};
 pub use object::{OBJECT_BYTES_MAX, Object};
 pub use path::{Asked, Named, asked};
-pub use result::{ResultLines, Served, is_line, served};
+pub use result::{ResultLines, Served, Told, told};
 
 /// Whose files and batches they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,21 +32,6 @@ impl Api {
             Self::Anthropic => "anthropic",
         }
     }
-}
-
-/// The last member of an object that is called this: what it is, and its bytes.
-fn member<'a>(object: &'a [u8], name: &str) -> Option<(crate::json::Kind, &'a [u8])> {
-    let mut reader = crate::json::Reader::new(object);
-    let (mut more, mut found) = (reader.open()?, None);
-    while more {
-        let is_it = *reader.name()? == *name.as_bytes();
-        let value = reader.value()?;
-        if is_it {
-            found = Some(value);
-        }
-        more = reader.more()?;
-    }
-    found
 }
 
 /// The text of a string that needs no reading: without escapes.

@@ -73,3 +73,34 @@ fn the_version_does_not_depend_on_a_secret() {
     };
     assert_eq!(version("one"), version("two"));
 }
+
+#[test]
+fn an_argument_of_a_command_that_is_named_a_secret_is_masked() {
+    let text = "mcp:
+  servers:
+    files:
+      command: serve
+      args: [--api-key, canary-1, --root, /srv/files, --token=canary-2, -e, API_KEY=canary-3, --header, \"Authorization: Bearer canary-4\", --password, --verbose, sk-abcdefghijklmnop]
+routes: []
+backends: {}
+";
+    let node = crate::node::parse(text);
+    let shown = match node {
+        Ok(node) => crate::redact::Redacted::of(&node).json().to_string(),
+        Err(_) => panic!("a document"),
+    };
+    assert!(
+        !shown.contains("canary") && !shown.contains("sk-abc"),
+        "{shown}"
+    );
+    for seen in [
+        "--root",
+        "/srv/files",
+        "--token=***",
+        "API_KEY=***",
+        "Authorization:***",
+        "--verbose",
+    ] {
+        assert!(shown.contains(seen), "{seen}: {shown}");
+    }
+}

@@ -86,6 +86,12 @@ impl BatchStore for Nobody {
         Vec::new()
     }
 
+    fn remember_user(&self, _: At, _: Arc<str>) {}
+
+    fn remembered_user(&self, _: &At) -> Option<Arc<str>> {
+        None
+    }
+
     fn stats(&self) -> Unsettled {
         Unsettled::default()
     }

@@ -36,18 +36,26 @@ pub struct Used {
 }
 
 impl Used {
-    /// One more call of this price, where it has one.
-    pub fn add(&mut self, told: &Reading, price: Option<PriceId>, s: &Snapshot) {
+    /// One more call of this price, where it has one; `pieces` where it is billed by these, too.
+    pub fn add(
+        &mut self,
+        told: &Reading,
+        pieces: Option<u32>,
+        price: Option<PriceId>,
+        s: &Snapshot,
+    ) {
         let Reading::Valid(usage) = told else {
             let each = price.and_then(|id| s.prices.get(id));
             let each = each.map_or(Pico(0), |price| price.request);
             if each.0 > 0 {
-                self.costs(Some(each));
+                let pieces = pieces.unwrap_or(1).max(1);
+                self.costs(each.0.checked_mul(pieces.into()).map(Pico));
             }
             self.untold += 1;
             return;
         };
-        let tokens = tokens(usage);
+        let mut tokens = tokens(usage);
+        tokens.units = pieces.unwrap_or(tokens.units);
         let cost = price
             .and_then(|id| s.prices.charge(id, &tokens))
             .and_then(|charge| charge.cost);
@@ -130,6 +138,8 @@ pub struct Late<'a> {
     pub workload: WorkloadId,
     /// Who had it made.
     pub caller: Option<&'a Arc<Caller>>,
+    /// The row does not say its user.
+    pub hides_user: bool,
     /// The rule that takes batches.
     pub chosen: Chosen<'a>,
     /// What that says of them.
@@ -178,6 +188,7 @@ pub fn charge_late(of: &Late<'_>, used: &Used, is_charged: bool, env: &mut Env<'
         operation: Some(Operation::BatchUsage),
         workload: Some(of.workload),
         caller: of.caller.cloned(),
+        hides_user: of.hides_user,
         route: Some(of.chosen.grant.route),
         endpoint: Some(of.endpoint),
         backend: s.endpoint(of.endpoint).map(|endpoint| endpoint.backend),

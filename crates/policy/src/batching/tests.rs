@@ -7,8 +7,8 @@ use bytes::Bytes;
 use wire::batch::{Api, Calls};
 use wire::usage::{Reading, Usage};
 
-use super::{Checker, Late, Used, allowed, charge_late, price_of};
-use crate::batches::Batches;
+use super::{Checker, Late, Used, allowed, caller, charge_late, maker, price_of, unkept_user};
+use crate::batches::{Batches, Owner};
 use crate::caller::Caller;
 use crate::clock::Mono;
 use crate::fixture::{ONE, RoutePlan, rate, snapshot};
@@ -19,6 +19,7 @@ use crate::limit::Kind;
 use crate::model::ModelPattern;
 use crate::operation::Operation;
 use crate::price::{Pico, Price, Rates, Tier, WHOLE};
+use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::revision::Revision;
 use crate::shard::Shard;
@@ -195,6 +196,7 @@ fn a_batch_is_charged_call_by_call_and_owed_to_limits() {
         id: "batch_1",
         workload,
         caller: None,
+        hides_user: false,
         chosen,
         batches,
         endpoint: EndpointId(0),
@@ -205,7 +207,7 @@ fn a_batch_is_charged_call_by_call_and_owed_to_limits() {
     let price = price_of(&late, s, levels);
     // Two short calls: their sum is above the tier, and neither is.
     for reading in [told(100, 10), told(100, 10), Reading::Absent] {
-        used.add(&reading, price, s);
+        used.add(&reading, None, price, s);
     }
     assert_eq!((used.calls, used.untold), (2, 1));
     // The third says nothing of tokens, and was a call all the same.
@@ -242,4 +244,54 @@ fn a_batch_is_charged_call_by_call_and_owed_to_limits() {
         let _owed = charge_late(&late, &used, false, &mut env);
     }
     assert_eq!(left(levels), 0);
+}
+
+#[test]
+fn a_user_that_no_disk_may_have_is_charged_all_the_same() {
+    let s = shared();
+    let owner = Owner {
+        workload: "a".into(),
+        issuer: None,
+    };
+    let record = |user: &str, hides_user| Record {
+        caller: Some(Arc::new(Caller {
+            user: Some(user.into()),
+            ..Caller::default()
+        })),
+        hides_user,
+        ..Record::default()
+    };
+    let long = "a".repeat(300);
+    for (user, hides_user) in [("eve", true), (&*long, false), ("e\u{7}ve", false)] {
+        let record = record(user, hides_user);
+        let maker = maker(&record);
+        assert_eq!(maker.user, None, "it would be written down");
+        let charged = caller(&maker, &owner, unkept_user(&record), &s).expect("somebody");
+        assert_eq!(charged.user.as_deref(), Some(user));
+    }
+    let plain = record("eve", false);
+    assert_eq!(unkept_user(&plain), None);
+    assert_eq!(maker(&plain).user.as_deref(), Some("eve"));
+    assert_eq!(caller(&maker(&Record::default()), &owner, None, &s), None);
+}
+
+#[test]
+fn a_call_of_a_batch_for_images_costs_each_that_came() {
+    let mut s = shared();
+    let price = Price {
+        id: "p".into(),
+        whose: "".into(),
+        currency: "USD".into(),
+        request: Pico(5),
+        rates: Rates::flat(Pico(0), Pico(0)),
+        tiers: Vec::new(),
+    };
+    let price = Some(s.prices.add(price));
+    let mut used = Used::default();
+    used.add(&Reading::Absent, Some(3), price, &s);
+    assert_eq!(used.cost, Some(Pico(15)));
+    used.add(&told(5, 7), Some(2), price, &s);
+    assert_eq!(used.cost, Some(Pico(25)));
+    used.add(&Reading::Absent, None, price, &s);
+    assert_eq!(used.cost, Some(Pico(30)));
 }

@@ -423,6 +423,7 @@ fn a_batch_is_owed_by_a_user_who_has_no_place_yet_and_by_the_call_where_no_token
         id: "batch_1",
         workload,
         caller: Some(&me),
+        hides_user: false,
         chosen,
         batches,
         endpoint: EndpointId(0),
@@ -436,13 +437,13 @@ fn a_batch_is_owed_by_a_user_who_has_no_place_yet_and_by_the_call_where_no_token
         ..Usage::default()
     });
     let mut used = Used::default();
-    used.add(&told, price, &of.snapshot);
+    used.add(&told, None, price, &of.snapshot);
     let _row = charge_late(&late, &used, false, &mut world.env());
     assert_eq!((world.held(0, Some(&me)), world.held(1, None)), (500, 7));
     assert_eq!(ask(&mut world, &me).says().0, 402);
 
     let mut untold = Used::default();
-    untold.add(&Reading::Absent, price, &of.snapshot);
+    untold.add(&Reading::Absent, None, price, &of.snapshot);
     let _row = charge_late(&late, &untold, false, &mut world.env());
     assert_eq!((world.held(0, Some(&me)), world.held(1, None)), (500, 14));
 }

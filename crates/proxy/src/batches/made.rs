@@ -25,9 +25,6 @@ use crate::tools::Failed;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
-/// The longest body by which a batch is made of a file: what a provider tells of it, in escapes, is three times as long at most.
-const BEGUN_BYTES_MAX: usize = 64 << 10;
-
 /// How often a disk that is away is tried again, and how many times: it holds up nobody but who waits for this batch.
 const KEPT_EVERY: Duration = Duration::from_secs(1);
 const KEPT_TRIES: u32 = 60;
@@ -116,10 +113,6 @@ async fn begun<D: Downstream>(
     let calls = match of.api {
         Api::Anthropic => looked_at(call, of, body, None, client).await?.calls,
         Api::OpenAi => {
-            if body.len() > BEGUN_BYTES_MAX {
-                let says = "what makes a batch of a file is longer than 64 KiB";
-                return Err(call.refuse(Refusal::Upload { says: says.into() }));
-            }
             let file = match file_named(body) {
                 Ok(file) => file,
                 Err(fault) => {
@@ -193,6 +186,7 @@ async fn made<D: Downstream>(
     let Ok(begun) = store.begin(thing.clone()).await else {
         return Err(call.refuse(Refusal::BatchesUnavailable));
     };
+    let user = batching::unkept_user(record);
     let id = call.id.clone();
     let (with, in_view) = (Rc::clone(&worker), Rc::clone(&view));
     let held = (call.hand_over(), Making::begin(&worker));
@@ -202,9 +196,13 @@ async fn made<D: Downstream>(
         let _held = held;
         let made = asked_for(&with, &in_view, (&id, backend), &request, thing).await;
         match made {
-            Ok((told, thing)) => kept_for_sure(&with, &*store, &begun, thing)
-                .await
-                .map(|()| told),
+            Ok((told, thing)) => {
+                if let Some(user) = user.filter(|_| thing.kind == Kind::Batch) {
+                    store.remember_user(thing.at(), user);
+                }
+                let kept = kept_for_sure(&with, &*store, &begun, thing).await;
+                kept.map(|()| told)
+            }
             Err(unmade) => {
                 // Where the disk does not take that, it counts until the gate begins anew.
                 let _away = store.remove(begun).await;

@@ -1,10 +1,12 @@
 //! Who charges batches: the provider is asked how each stands, and once one is over, what its result tells is entered and charged.
 //!
-//! One worker of the process does it, beside its calls: one question at a time, a piece of a result at a time.
+//! One worker of the process does it, beside its calls: one question of a backend at a time, a piece of a result at a time.
 //! Invariant: a batch's row has one name for ever, so that it is one row however often it is entered; limits and budgets are charged for a
 //! row that is not on disk, once in a process. A batch counts as charged once its rows are on disk, and not before.
 //! Not here: what it costs (`policy::batching`), where rows and batches are kept (`ledger`).
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,16 +16,17 @@ use policy::batches::{At, Away, BatchStore, Thing};
 use policy::batching::{Late, Used, allowed, caller, charge_late, price_of};
 use policy::clock::Mono;
 use policy::id::{BackendId, PriceId};
+use policy::operation::Operation;
 use policy::price::Pico;
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Entry;
-use wire::batch::{Api, Object, ResultLines, is_line, served};
+use wire::batch::{Api, Object, ResultLines, Told, told};
 use wire::dialect::model_name;
 use wire::usage::Reading;
 
 use super::{made, send};
 use crate::deadline::Deadline;
-use crate::tools::{Asker, Failed, next};
+use crate::tools::{Asker, Boxed, Failed, all, next};
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -40,6 +43,8 @@ const TOLD_WITHIN: Duration = Duration::from_secs(30);
 const RESULT_WITHIN: Duration = Duration::from_mins(5);
 /// How long one that took longer is asked nothing: the batches of others come first.
 const LEFT_ALONE: Duration = Duration::from_mins(10);
+/// Backends whose batches are looked at beside one another; each may have a line of 16 MiB in memory.
+const SIDE_BY_SIDE: usize = 4;
 /// What the gate's own questions are called.
 const ID: &str = "batches";
 
@@ -87,7 +92,7 @@ struct Memory {
 
 impl Claim {
     async fn run(self) {
-        let mut memory = Memory::default();
+        let memory: RefCell<Memory> = RefCell::default();
         loop {
             if self.worker.is_draining() {
                 return;
@@ -98,16 +103,18 @@ impl Claim {
             };
             let now = self.worker.now();
             let hurried: HashSet<At> = self.store.hurried().into_iter().collect();
-            let is_all = memory.all_at.is_none_or(|at| now >= at);
+            let is_all = memory.borrow().all_at.is_none_or(|at| now >= at);
             if is_all {
-                memory.all_at = Some(now.after(every));
+                memory.borrow_mut().all_at = Some(now.after(every));
             }
             if is_all || !hurried.is_empty() {
-                let looked = self.look(&view, (is_all, &hurried), &mut memory).await;
+                let looked = self.look(&view, (is_all, &hurried), &memory).await;
                 if looked.is_err() {
                     // What the disk does not say is asked again.
                     hurried.iter().for_each(|at| self.store.hurry(at));
-                    memory.all_at = memory.all_at.filter(|_| !is_all);
+                    if is_all {
+                        memory.borrow_mut().all_at = None;
+                    }
                 }
             }
             drop(view);
@@ -120,32 +127,66 @@ impl Claim {
         &self,
         view: &WorkerSnapshot,
         (is_all, hurried): (bool, &HashSet<At>),
-        memory: &mut Memory,
+        memory: &RefCell<Memory>,
     ) -> Result<(), Away> {
         let mut behind = 0;
         loop {
             let page = self.store.unsettled(behind).await?;
             if page.is_empty() {
                 if behind == 0 {
-                    memory.told.clear();
+                    memory.borrow_mut().told.clear();
                 }
                 return Ok(());
             }
+            let mut by_backend: BTreeMap<Arc<str>, Vec<Thing>> = BTreeMap::new();
             for thing in page {
                 let at = thing.at();
-                let is_wanted = is_all || hurried.contains(&at) && !memory.told.contains(&at);
-                let is_settled = is_wanted && self.charged(view, &thing, memory).await?;
-                if is_settled {
-                    memory.entered.remove(&at);
-                    memory.told.remove(&at);
+                let is_told = memory.borrow().told.contains(&at);
+                if is_all || hurried.contains(&at) && !is_told {
+                    let of = by_backend.entry(Arc::clone(&thing.backend)).or_default();
+                    of.push(thing);
                 } else {
                     behind += 1;
                 }
-                if self.worker.is_draining() {
-                    return Ok(());
+            }
+            let mut lanes: Vec<Vec<Thing>> = Vec::new();
+            for (nth, things) in by_backend.into_values().enumerate() {
+                match lanes.get_mut(nth % SIDE_BY_SIDE) {
+                    Some(lane) => lane.extend(things),
+                    None => lanes.push(things),
                 }
             }
+            let in_lane = |things| -> Boxed<'_, _> { Box::pin(self.lane(view, things, memory)) };
+            for left in all(lanes.into_iter().map(in_lane).collect()).await {
+                behind += left?;
+            }
+            if self.worker.is_draining() {
+                return Ok(());
+            }
         }
+    }
+
+    /// Asks about these, one after the other: how many of them are not charged.
+    async fn lane(
+        &self,
+        view: &WorkerSnapshot,
+        things: Vec<Thing>,
+        memory: &RefCell<Memory>,
+    ) -> Result<usize, Away> {
+        let mut left = 0;
+        for thing in things {
+            if self.worker.is_draining() {
+                break;
+            }
+            if self.charged(view, &thing, memory).await? {
+                let mut memory = memory.borrow_mut();
+                memory.entered.remove(&thing.at());
+                memory.told.remove(&thing.at());
+            } else {
+                left += 1;
+            }
+        }
+        Ok(left)
     }
 
     /// Whether a batch is charged now; where it should be and cannot, the log says why, once.
@@ -153,14 +194,11 @@ impl Claim {
         &self,
         view: &WorkerSnapshot,
         thing: &Thing,
-        memory: &mut Memory,
+        memory: &RefCell<Memory>,
     ) -> Result<bool, Away> {
         let now = self.worker.now();
-        if memory
-            .late
-            .get(&thing.backend)
-            .is_some_and(|until| now < *until)
-        {
+        let left_alone = memory.borrow().late.get(&thing.backend).copied();
+        if left_alone.is_some_and(|until| now < until) {
             return Ok(false);
         }
         let why = match self.charge(view, thing, memory).await {
@@ -169,11 +207,14 @@ impl Claim {
             Err(NotCharged::For(why)) => why,
             Err(NotCharged::Late(why)) => {
                 let until = self.worker.now().after(LEFT_ALONE);
-                memory.late.insert(thing.backend.clone(), until);
+                memory
+                    .borrow_mut()
+                    .late
+                    .insert(thing.backend.clone(), until);
                 why.to_owned()
             }
         };
-        if memory.told.insert(thing.at()) {
+        if memory.borrow_mut().told.insert(thing.at()) {
             tracing::warn!(
                 batch = &*thing.id,
                 backend = &*thing.backend,
@@ -190,7 +231,7 @@ impl Claim {
         &self,
         view: &WorkerSnapshot,
         thing: &Thing,
-        memory: &mut Memory,
+        memory: &RefCell<Memory>,
     ) -> Result<bool, NotCharged> {
         let s = view.snapshot();
         let workload = s.workload_named(thing.owner.workload.as_bytes());
@@ -209,12 +250,15 @@ impl Claim {
         if !object.is_over {
             return Ok(false);
         }
-        let caller = caller(&thing.maker, &thing.owner, s);
+        let unkept = self.store.remembered_user(&thing.at());
+        let hides_user = unkept.is_some();
+        let caller = caller(&thing.maker, &thing.owner, unkept, s);
         let model: Arc<str> = "".into();
         let late = Late {
             id: &thing.id,
             workload,
             caller: caller.as_ref(),
+            hides_user,
             chosen,
             batches,
             endpoint,
@@ -230,7 +274,7 @@ impl Claim {
             .collect();
         let mut on_disk = self.store.on_disk(rows.clone()).await?;
         let now = self.worker.now();
-        let entered = memory.entered.get(&thing.at()).copied();
+        let entered = memory.borrow().entered.get(&thing.at()).copied();
         let is_to_be_entered = match entered {
             None => true,
             Some(at) => now.since(at) > DISK_WITHIN,
@@ -241,7 +285,7 @@ impl Claim {
                 let of = Late { model, ..late };
                 self.enter(view, &of, used, *row, entered.is_some());
             }
-            memory.entered.insert(thing.at(), now);
+            memory.borrow_mut().entered.insert(thing.at(), now);
         }
         for _ in 0..DISK_LOOKS {
             if !on_disk.contains(&false) {
@@ -332,6 +376,7 @@ impl Claim {
             of: thing,
             prices: HashMap::new(),
             used: BTreeMap::new(),
+            counts_pieces: thing.calls.iter().all(|(of, _)| *of == Operation::Images),
             lines: 0,
             unread: 0,
         };
@@ -347,7 +392,7 @@ impl Claim {
             && (path.is_none() || usage.prompt.or(usage.completion).is_some_and(|sum| sum > 0))
             && sums.is_by_token(&model, s)
         {
-            sums.add(&model, &object.usage);
+            sums.add(&model, &object.usage, None);
             return Ok(sums.used);
         }
         let Some(path) = path else {
@@ -379,13 +424,19 @@ impl Claim {
         let mut is_over = false;
         while !is_over {
             deadline.set(began.timeouts.idle);
-            let take = |data: &[u8]| lines.push(data, |line| sums.line(line));
+            let mut long = Vec::new();
+            let take = |data: &[u8]| lines.push(data, |line| long.extend(sums.short(line)));
             let read = next(asker, &mut began.response.body, &mut deadline, take).await;
             is_over = read.map_err(Failed::Upstream)?;
+            if is_over {
+                lines.finish(|line| long.extend(sums.short(line)));
+            }
+            for line in long {
+                self.long(&mut sums, line).await?;
+            }
             // Calls go on meanwhile.
             tokio::task::yield_now().await;
         }
-        lines.finish(|line| sums.line(line));
         match (lines.skipped, sums.unread) {
             (0, 0) => match object.answered {
                 Some(answered) if sums.lines < answered => {
@@ -398,7 +449,19 @@ impl Claim {
             (lines, _) => Err(format!("{lines} lines of its result are longer than 16 MiB").into()),
         }
     }
+
+    /// Has a long line read beside the worker, on which calls go on.
+    async fn long(&self, sums: &mut Sums<'_>, line: Vec<u8>) -> Result<(), NotCharged> {
+        let (api, counts_pieces) = (sums.of.api, sums.counts_pieces);
+        let read = move || told(api, counts_pieces, &line);
+        let told = self.worker.beside.run(read).await;
+        sums.told(told.ok_or("a line of its result was not gone through")?);
+        Ok(())
+    }
 }
+
+/// Longer lines are read beside the worker.
+const LONG_BYTES: usize = 64 << 10;
 
 /// Sums of what is told.
 struct Sums<'a> {
@@ -407,6 +470,8 @@ struct Sums<'a> {
     of: &'a Thing,
     prices: HashMap<Arc<str>, Option<PriceId>>,
     used: BTreeMap<Arc<str>, Used>,
+    /// Its calls are billed by the images that came.
+    counts_pieces: bool,
     /// Lines that say what became of a call.
     lines: u64,
     /// Lines that are none.
@@ -414,21 +479,34 @@ struct Sums<'a> {
 }
 
 impl Sums<'_> {
-    fn line(&mut self, line: &[u8]) {
-        if let Some(served) = served(self.of.api, line) {
-            let model = self.model(served.model);
-            self.add(&model, &served.usage);
-        } else if !is_line(self.of.api, line) {
-            self.unread += 1;
-            return;
+    /// Reads a line; one that takes long is given back.
+    fn short(&mut self, line: Cow<'_, [u8]>) -> Option<Vec<u8>> {
+        if line.len() > LONG_BYTES {
+            return Some(line.into_owned());
+        }
+        self.told(told(self.of.api, self.counts_pieces, &line));
+        None
+    }
+
+    fn told(&mut self, told: Told) {
+        match told {
+            Told::Served(served) => {
+                let model = self.model(served.model.as_deref());
+                self.add(&model, &served.usage, served.pieces);
+            }
+            Told::Unserved => {}
+            Told::Unreadable => {
+                self.unread += 1;
+                return;
+            }
         }
         self.lines += 1;
     }
 
-    fn add(&mut self, model: &Arc<str>, told: &Reading) {
+    fn add(&mut self, model: &Arc<str>, told: &Reading, pieces: Option<u32>) {
         let price = self.price(model);
         let used = self.used.entry(Arc::clone(model)).or_default();
-        used.add(told, price, self.view.snapshot());
+        used.add(told, pieces, price, self.view.snapshot());
     }
 
     fn price(&mut self, model: &Arc<str>) -> Option<PriceId> {

@@ -11,10 +11,10 @@ use crate::client::Downstream;
 use crate::worker::Worker;
 
 /// A wait in a list.
-pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// What all of them give, in their order.
-pub(super) async fn all<T>(mut waits: Vec<Boxed<'_, T>>) -> Vec<T> {
+pub(crate) async fn all<T>(mut waits: Vec<Boxed<'_, T>>) -> Vec<T> {
     let mut given: Vec<Option<T>> = waits.iter().map(|_| None).collect();
     poll_fn(|cx| {
         let mut are_over = true;

@@ -12,7 +12,7 @@ use crate::call::{CallFault, CallHead, CallScanner};
 use crate::dialect::Operation;
 use crate::head::Method;
 use crate::json::{
-    Found, Interest, Interests, Kind, Reader, Repeat, STRING_LIMIT_BYTES, Scanner, Want,
+    Found, Interest, Interests, Kind, Reader, Repeat, STRING_LIMIT_BYTES, Scanner, Want, unescape,
 };
 
 /// Most calls of one batch: as many as Anthropic takes, twice as many as OpenAI.
@@ -51,6 +51,9 @@ pub enum LineFault {
     /// A member is missing, or of the wrong kind.
     #[error("the member `{0}` must be {1}")]
     Member(&'static str, &'static str),
+    /// What makes a batch of a file is too long.
+    #[error("it has more than 16 KiB beside its metadata")]
+    Long,
     /// No call of a batch goes there.
     #[error("the member `url` is none of the paths whose calls a batch may hold here")]
     Url,
@@ -297,16 +300,69 @@ fn request_call(item: &[u8], from: usize) -> Result<OneCall, LineFault> {
 static OF_A_CREATION: Interests = Interests::new(&[
     Interest::new("input_file_id", Want::Scalar, Repeat::Refuse),
     Interest::new("endpoint", Want::Scalar, Repeat::Refuse),
+    Interest::new("metadata", Want::Raw(METADATA_BYTES_MAX), Repeat::Refuse),
 ]);
+
+/// What a body that makes a batch has beside its metadata.
+const REST_BYTES_MAX: usize = 16 << 10;
+/// Pairs of metadata that OpenAI takes, with the characters of a name and of a value.
+const PAIRS_MAX: usize = 16;
+const NAME_CHARS_MAX: usize = 64;
+const TEXT_CHARS_MAX: usize = 512;
+/// The longest that they can be: each character two escapes. Twice that, for blanks.
+const METADATA_BYTES_MAX: usize = 2 * 12 * PAIRS_MAX * (NAME_CHARS_MAX + TEXT_CHARS_MAX);
 
 /// The file whose calls a batch of OpenAI's is to make.
 ///
 /// # Errors
-/// The body names none in one way only.
+/// The body names none in one way only, or is longer than what the API takes: its provider tells all of it again.
 pub fn file_named(body: &[u8]) -> Result<Box<str>, LineFault> {
     const { assert!(STRING_LIMIT_BYTES >= 128) };
     let found = scanned(&OF_A_CREATION, body)?;
+    let metadata = found.member(2);
+    let metadata = metadata.map_or(&b""[..], |member| match member.cut {
+        true => b"[",
+        false => found.raw(member),
+    });
+    if !is_metadata(metadata) {
+        let takes = "at most 16 pairs of texts, of 64 characters and of 512";
+        return Err(LineFault::Member("metadata", takes));
+    }
+    if body.len().saturating_sub(metadata.len()) > REST_BYTES_MAX {
+        return Err(LineFault::Long);
+    }
     let id = text(&found, 0);
     id.map(Into::into)
         .ok_or(LineFault::Member("input_file_id", "the id of a file"))
+}
+
+/// Whether OpenAI takes this for the metadata of a batch: nothing, or few short texts with names.
+fn is_metadata(raw: &[u8]) -> bool {
+    if raw.is_empty() || raw == b"null" {
+        return true;
+    }
+    let mut reader = Reader::new(raw);
+    let mut pairs = 0;
+    let mut read = || -> Option<bool> {
+        let mut more = reader.open()?;
+        while more {
+            // A name too long to be told comes empty.
+            let name = reader.name()?;
+            let (kind, value) = reader.value()?;
+            let value = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+            let value = unescape(value)?;
+            pairs += 1;
+            let fits = kind == Kind::String
+                && pairs <= PAIRS_MAX
+                && !name.is_empty()
+                && std::str::from_utf8(&name).ok()?.chars().count() <= NAME_CHARS_MAX
+                && value.chars().count() <= TEXT_CHARS_MAX;
+            if !fits {
+                return Some(false);
+            }
+            more = reader.more()?;
+        }
+        Some(reader.is_at_end())
+    };
+    read().unwrap_or(false)
 }

@@ -3,79 +3,170 @@
 //! Invariant: the answer is the same for every way to cut the bytes; one line is kept at a time, up to a bound.
 //! Not here: what it costs (`policy`).
 
+use std::borrow::Cow;
+
 use memchr::memchr;
 
-use super::{Api, member, plain_text};
-use crate::json::{Interests, Kind, Scanner};
+use super::{Api, plain_text};
+use crate::json::{Elements, Kind, Reader};
 use crate::usage::{self, Reading};
 
 /// Longest line that is read: an answer may hold pictures.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
-/// What one call of a batch came to.
+/// What a line of a result tells of its call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Served<'l> {
+pub enum Told {
+    /// It was answered.
+    Served(Box<Served>),
+    /// It was not: it failed, or was never made.
+    Unserved,
+    /// Nothing: the line is cut off, or says it in a way that is not read.
+    Unreadable,
+}
+
+/// What one call of a batch came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Served {
     /// The model that answered, as its provider calls it.
-    pub model: Option<&'l str>,
+    pub model: Option<Box<str>>,
     /// What it used.
     pub usage: Reading,
+    /// What its list `data` holds: images, where it was asked for these.
+    pub pieces: Option<u32>,
 }
 
-/// What a line of a result tells; `None` where its call was not answered, or nothing can be read of it.
+/// What a line of a result tells, read once from end to end. `counts_pieces` where its calls are billed by them.
 #[must_use]
-pub fn served(api: Api, line: &[u8]) -> Option<Served<'_>> {
-    let answer = match api {
-        Api::OpenAi => {
-            let (Kind::Object, response) = member(line, "response")? else {
-                return None;
-            };
-            let (_, status) = member(response, "status_code")?;
-            if !status.starts_with(b"2") {
-                return None;
-            }
-            member(response, "body")?.1
-        }
-        Api::Anthropic => {
-            let (Kind::Object, result) = member(line, "result")? else {
-                return None;
-            };
-            if plain_text(member(result, "type")?) != Some("succeeded") {
-                return None;
-            }
-            member(result, "message")?.1
-        }
-    };
-    let usage = member(answer, "usage").map_or(Reading::Absent, |(_, raw)| usage::read(raw));
-    Some(Served {
-        model: member(answer, "model").and_then(plain_text),
-        usage,
-    })
-}
-
-/// Whether a line says what became of a call, whatever that is: one that was cut off is none, and neither is one that says it in a way
-/// that is not read.
-#[must_use]
-pub fn is_line(api: Api, line: &[u8]) -> bool {
-    let mut scanner = Scanner::new(&NOTHING);
-    if scanner.push(line).is_err() || !scanner.finish().is_ok_and(|found| found.open.is_some()) {
-        return false;
+pub fn told(api: Api, counts_pieces: bool, line: &[u8]) -> Told {
+    Line {
+        reader: Reader::new(line),
+        counts_pieces,
     }
+    .told(api)
+    .unwrap_or(Told::Unreadable)
+}
+
+struct Line<'l> {
+    reader: Reader<'l>,
+    counts_pieces: bool,
+}
+
+/// An answer, with what stands beside it.
+#[derive(Default)]
+struct Said {
+    /// `status_code` or `type`.
+    state: Option<State>,
+    answer: Option<Served>,
+}
+
+/// How the call of a line ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Good,
+    Bad,
+}
+
+impl Line<'_> {
+    /// `None` where it is no whole object.
+    fn told(&mut self, api: Api) -> Option<Told> {
+        let (place, state, answer) = match api {
+            Api::OpenAi => ("response", "status_code", "body"),
+            Api::Anthropic => ("result", "type", "message"),
+        };
+        let (mut said, mut is_error) = (None, false);
+        let mut more = self.reader.open()?;
+        while more {
+            let name = self.reader.name()?;
+            if *name == *place.as_bytes() {
+                said = self.said(api, state, answer)?;
+            } else if *name == *b"error" {
+                is_error = self.reader.kind()? == Kind::Object;
+                self.reader.pass()?;
+            } else {
+                self.reader.pass()?;
+            }
+            more = self.reader.more()?;
+        }
+        if !self.reader.is_at_end() {
+            return None;
+        }
+        Some(match said {
+            Some(Said {
+                state: Some(State::Good),
+                answer,
+            }) => answer.map_or(Told::Unserved, |served| Told::Served(Box::new(served))),
+            Some(Said {
+                state: Some(State::Bad),
+                ..
+            }) => Told::Unserved,
+            // A line of a call that was never made has nothing but its error.
+            None if is_error && api == Api::OpenAi => Told::Unserved,
+            Some(_) | None => Told::Unreadable,
+        })
+    }
+
+    fn said(&mut self, api: Api, state: &str, answer: &str) -> Option<Option<Said>> {
+        if self.reader.kind()? != Kind::Object {
+            self.reader.pass()?;
+            return Some(None);
+        }
+        let mut said = Said::default();
+        let mut more = self.reader.open()?;
+        while more {
+            let name = self.reader.name()?;
+            if *name == *state.as_bytes() {
+                said.state = state_of(api, self.reader.value()?);
+            } else if *name == *answer.as_bytes() {
+                said.answer = Some(self.answer()?);
+            } else {
+                self.reader.pass()?;
+            }
+            more = self.reader.more()?;
+        }
+        Some(Some(said))
+    }
+
+    fn answer(&mut self) -> Option<Served> {
+        let mut served = Served::default();
+        if self.reader.kind()? != Kind::Object {
+            self.reader.pass()?;
+            return Some(served);
+        }
+        let mut more = self.reader.open()?;
+        while more {
+            let name = self.reader.name()?;
+            if *name == *b"model" {
+                served.model = plain_text(self.reader.value()?).map(Box::from);
+            } else if *name == *b"usage" {
+                served.usage = usage::read(self.reader.value()?.1);
+            } else if self.counts_pieces && *name == *b"data" {
+                let (kind, list) = self.reader.value()?;
+                let count = || u32::try_from(Elements::of(list).others).unwrap_or(u32::MAX);
+                served.pieces = (kind == Kind::Array).then(count);
+            } else {
+                self.reader.pass()?;
+            }
+            more = self.reader.more()?;
+        }
+        Some(served)
+    }
+}
+
+fn state_of(api: Api, value: (Kind, &[u8])) -> Option<State> {
     match api {
-        Api::OpenAi => match member(line, "response") {
-            Some((Kind::Object, response)) => {
-                matches!(member(response, "status_code"), Some((Kind::Number, _)))
-            }
-            _ => matches!(member(line, "error"), Some((Kind::Object, _))),
+        Api::OpenAi => match value {
+            (Kind::Number, status) if status.starts_with(b"2") => Some(State::Good),
+            (Kind::Number, _) => Some(State::Bad),
+            _ => None,
         },
-        Api::Anthropic => {
-            let result = member(line, "result").filter(|(kind, _)| *kind == Kind::Object);
-            let said = result.and_then(|(_, result)| plain_text(member(result, "type")?));
-            matches!(said, Some("succeeded" | "errored" | "canceled" | "expired"))
-        }
+        Api::Anthropic => match plain_text(value)? {
+            "succeeded" => Some(State::Good),
+            "errored" | "canceled" | "expired" => Some(State::Bad),
+            _ => None,
+        },
     }
 }
-
-static NOTHING: Interests = Interests::new(&[]);
 
 /// Cuts what comes into lines.
 #[derive(Debug, Default)]
@@ -88,14 +179,14 @@ pub struct ResultLines {
 }
 
 impl ResultLines {
-    /// Takes the next bytes, and gives each line that is whole.
-    pub fn push(&mut self, mut bytes: &[u8], mut line: impl FnMut(&[u8])) {
+    /// Takes the next bytes, and gives each line that is whole: to keep, where it came in several pieces.
+    pub fn push(&mut self, mut bytes: &[u8], mut line: impl FnMut(Cow<'_, [u8]>)) {
         while let Some(end) = memchr(b'\n', bytes) {
             let (last, rest) = bytes.split_at(end);
             bytes = rest.get(1..).unwrap_or_default();
             if self.held.is_empty() && !self.is_over_long && last.len() <= LINE_BYTES_MAX {
                 if !last.trim_ascii().is_empty() {
-                    line(last);
+                    line(Cow::Borrowed(last));
                 }
                 continue;
             }
@@ -106,7 +197,7 @@ impl ResultLines {
     }
 
     /// No more comes: the last line may have no end.
-    pub fn finish(&mut self, mut line: impl FnMut(&[u8])) {
+    pub fn finish(&mut self, mut line: impl FnMut(Cow<'_, [u8]>)) {
         self.end(&mut line);
     }
 
@@ -119,11 +210,11 @@ impl ResultLines {
         }
     }
 
-    fn end(&mut self, line: &mut impl FnMut(&[u8])) {
+    fn end(&mut self, line: &mut impl FnMut(Cow<'_, [u8]>)) {
         if std::mem::take(&mut self.is_over_long) {
             self.skipped += 1;
         } else if !self.held.trim_ascii().is_empty() {
-            line(&self.held);
+            line(Cow::Owned(std::mem::take(&mut self.held)));
         }
         self.held.clear();
     }

@@ -1,7 +1,10 @@
 //! Batches as clients and providers write them, and as nobody should.
 
+use std::borrow::Cow;
+
 use super::{
-    Api, Asked, Calls, LineFault, Object, Requests, ResultLines, asked, file_named, is_line, served,
+    Api, Asked, Calls, LineFault, Object, Requests, ResultLines, Served, Told, asked, file_named,
+    told,
 };
 use crate::call::CallFaultKind;
 use crate::dialect::Operation;
@@ -204,6 +207,42 @@ fn a_batch_names_its_file_in_one_way_only() {
 }
 
 #[test]
+fn metadata_of_a_batch_is_what_the_api_takes() {
+    let escaped = r"\ud83d\ude00";
+    let made = |pairs: usize, name: usize, value: usize, letter: &str| {
+        let pair = |n: usize| {
+            let name = format!("{n:02}{}", letter.repeat(name - 2));
+            format!(r#""{name}": "{}""#, letter.repeat(value))
+        };
+        let pairs: Vec<_> = (0..pairs).map(pair).collect();
+        let body = format!(
+            r#"{{"input_file_id":"file-1","metadata":{{{}}}}}"#,
+            pairs.join(", ")
+        );
+        file_named(body.as_bytes()).is_ok()
+    };
+    // In emoji, which ASCII has in escapes of twelve letters.
+    for letter in ["a", "😀", escaped] {
+        assert!(made(16, 20, 512, letter), "{letter}");
+        assert!(!made(17, 20, 5, letter), "{letter}");
+        assert!(!made(1, 20, 513, letter), "{letter}");
+        assert!(!made(1, 65, 5, letter), "{letter}");
+    }
+    let long = "a".repeat(16 << 10);
+    for (rest, is_taken) in [
+        (r#""metadata":null"#.to_owned(), true),
+        (r#""metadata":{}"#.to_owned(), true),
+        (r#""metadata":{"a":1}"#.to_owned(), false),
+        (r#""metadata":[]"#.to_owned(), false),
+        (format!(r#""more":"{long}""#), false),
+        (format!(r#""metadata":"{}""#, long.repeat(20)), false),
+    ] {
+        let body = format!(r#"{{"input_file_id":"file-1",{rest}}}"#);
+        assert_eq!(file_named(body.as_bytes()).is_ok(), is_taken);
+    }
+}
+
+#[test]
 fn what_a_provider_says_of_a_batch_is_read() {
     let body = br#"{"id":"batch_1","status":"completed","input_file_id":"f1","output_file_id":"f2","error_file_id":null,"usage":{"input_tokens":3,"output_tokens":4}}"#;
     let object = Object::read(Api::OpenAi, body).expect("a batch");
@@ -236,10 +275,10 @@ fn results_are_read_however_they_are_cut() {
     let text = format!("{openai}\n{failed}\r\n\n{openai}");
     for cut in 0..text.len() {
         let (mut lines, mut sum, mut count) = (ResultLines::default(), 0, 0);
-        let mut take = |line: &[u8]| {
+        let mut take = |line: Cow<'_, [u8]>| {
             count += 1;
-            if let Some(served) = served(Api::OpenAi, line) {
-                assert_eq!(served.model, Some("m1-2026"));
+            if let Told::Served(served) = told(Api::OpenAi, false, &line) {
+                assert_eq!(served.model.as_deref(), Some("m1-2026"));
                 let Reading::Valid(usage) = served.usage else {
                     panic!("no usage");
                 };
@@ -253,21 +292,16 @@ fn results_are_read_however_they_are_cut() {
         assert_eq!((count, sum, lines.skipped), (3, 10, 0), "cut at {cut}");
     }
     let anthropic = br#"{"custom_id":"a","result":{"type":"succeeded","message":{"model":"c1","usage":{"input_tokens":2,"output_tokens":3,"cache_read_input_tokens":4}}}}"#;
-    let Some(super::Served {
-        model: Some("c1"),
-        usage: Reading::Valid(usage),
-    }) = served(Api::Anthropic, anthropic)
-    else {
+    let Told::Served(served) = told(Api::Anthropic, false, anthropic) else {
         panic!("nothing served");
     };
+    assert_eq!((served.model.as_deref(), served.pieces), (Some("c1"), None));
+    let Reading::Valid(usage) = served.usage else {
+        panic!("no usage");
+    };
     assert_eq!((usage.prompt, usage.cached), (Some(6), Some(4)));
-    assert_eq!(
-        served(
-            Api::Anthropic,
-            br#"{"result":{"type":"errored","error":{}}}"#
-        ),
-        None
-    );
+    let errored = br#"{"result":{"type":"errored","error":{}}}"#;
+    assert_eq!(told(Api::Anthropic, false, errored), Told::Unserved);
     let mut lines = ResultLines::default();
     let long = vec![b'x'; 5 << 20];
     for _ in 0..4 {
@@ -314,11 +348,25 @@ fn a_batch_that_names_no_result_says_whether_that_is_all() {
 #[test]
 fn a_line_that_was_cut_off_is_none() {
     let line = br#"{"custom_id":"a","response":{"status_code":200,"body":{"model":"m"}}}"#;
-    assert!(is_line(Api::OpenAi, line));
+    let is_line = |line: &[u8]| told(Api::OpenAi, false, line) != Told::Unreadable;
+    assert!(is_line(line));
     for end in 0..line.len() {
-        assert!(!is_line(Api::OpenAi, &line[..end]), "{end}");
+        assert!(!is_line(&line[..end]), "{end}");
     }
-    assert!(!is_line(Api::OpenAi, b"[1]") && !is_line(Api::OpenAi, b"{}{}"));
+    assert!(!is_line(b"[1]") && !is_line(b"{}{}"));
+}
+
+#[test]
+fn of_a_member_that_stands_twice_the_last_counts_with_all_that_it_holds() {
+    let line = br#"{"response":{"status_code":200,"body":{"model":"a","usage":{"input_tokens":9}}},"response":{"body":{"usage":{"input_tokens":1}},"status_code":500,"body":{"model":"b","data":[{},{}]},"status_code":201}}"#;
+    for (counts_pieces, pieces) in [(true, Some(2)), (false, None)] {
+        let served = Box::new(Served {
+            model: Some("b".into()),
+            usage: Reading::Absent,
+            pieces,
+        });
+        assert_eq!(told(Api::OpenAi, counts_pieces, line), Told::Served(served));
+    }
 }
 
 #[test]
@@ -346,6 +394,7 @@ fn a_line_says_what_became_of_its_call_in_the_way_that_is_read_or_is_none() {
             false,
         ),
     ] {
-        assert_eq!(is_line(api, line.as_bytes()), is_one, "{line}");
+        let told = told(api, false, line.as_bytes());
+        assert_eq!(told != Told::Unreadable, is_one, "{line}");
     }
 }

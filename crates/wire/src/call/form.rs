@@ -89,7 +89,7 @@ pub enum FormFault {
     Within,
     /// A part is written in another way than as its bytes.
     #[error(
-        "a part has a `content-transfer-encoding` other than `binary`, which servers read in different ways: send its bytes as they are"
+        "a part has a `content-transfer-encoding` other than `binary`, a `content-encoding` or a `charset` other than UTF-8, which servers read in different ways: send its bytes as they are"
     )]
     Encoded,
     /// A part is a form, or a message, of its own.
@@ -418,6 +418,8 @@ pub(super) struct PartHead<'h> {
     pub(super) is_text: bool,
     /// It is written in another way than as its bytes.
     pub(super) is_coded: bool,
+    /// Its characters are said to be of one byte each, so that those beyond ASCII are others than UTF-8 has there.
+    pub(super) is_latin: bool,
 }
 
 /// Reads the head of a part.
@@ -426,6 +428,7 @@ pub(super) fn part_head(head: &[u8]) -> Result<PartHead<'_>, FormFault> {
     let mut disposition = None;
     let mut is_text = true;
     let mut is_coded = false;
+    let mut is_latin = false;
     for line in head.split("\r\n") {
         let (name, value) = line.split_once(':').ok_or(FormFault::Head)?;
         let is_odd = |c: char| c.is_ascii_control() || c.is_ascii_whitespace();
@@ -447,7 +450,13 @@ pub(super) fn part_head(head: &[u8]) -> Result<PartHead<'_>, FormFault> {
                     return Err(FormFault::Nested);
                 }
                 is_text &= kind.eq_ignore_ascii_case("text/plain");
+                let parameters = value.split(';').skip(1);
+                for charset in parameters.filter_map(charset) {
+                    is_coded |= charset == Charset::Other;
+                    is_latin |= charset == Charset::Latin;
+                }
             }
+            "content-encoding" => is_coded |= !value.eq_ignore_ascii_case("identity"),
             "content-transfer-encoding" => {
                 is_coded |= !["7bit", "8bit", "binary"].contains(&&*value.to_ascii_lowercase());
             }
@@ -460,7 +469,34 @@ pub(super) fn part_head(head: &[u8]) -> Result<PartHead<'_>, FormFault> {
         is_file,
         is_text,
         is_coded,
+        is_latin,
     })
+}
+
+/// How a part says that its characters are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Charset {
+    Utf8,
+    /// As ASCII is, and one byte each.
+    Latin,
+    Other,
+}
+
+/// What a parameter of a type says of that; `None` where it says nothing of it.
+fn charset(parameter: &str) -> Option<Charset> {
+    let (name, value) = parameter.split_once('=')?;
+    let name = name.trim().to_ascii_lowercase();
+    if name != "charset" {
+        // Of several parts, or in percents: servers differ in reading it at all.
+        return name.starts_with("charset*").then_some(Charset::Other);
+    }
+    Some(
+        match &*value.trim().trim_matches('"').to_ascii_lowercase() {
+            "utf-8" | "utf8" | "us-ascii" | "ascii" => Charset::Utf8,
+            "iso-8859-1" | "latin1" | "windows-1252" => Charset::Latin,
+            _ => Charset::Other,
+        },
+    )
 }
 
 /// Which field that is read a part with this head is, if any.
@@ -470,6 +506,7 @@ fn field_of(head: &[u8]) -> Result<Option<usize>, FormFault> {
         is_file,
         is_text,
         is_coded,
+        is_latin: _,
     } = part_head(head)?;
     let plain = name.split('[').next().unwrap_or_default().trim();
     if plain.eq_ignore_ascii_case("_charset_") {

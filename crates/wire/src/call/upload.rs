@@ -124,7 +124,8 @@ enum Part {
 
 impl Part {
     fn of(head: &PartHead<'_>) -> Result<Self, UploadFault> {
-        if head.is_coded {
+        // Of one byte each, some characters of a file would end lines.
+        if head.is_coded || head.is_latin && head.is_file {
             return Err(FormFault::Encoded.into());
         }
         let plain = |name: &'static str| match !head.is_file && head.is_text {

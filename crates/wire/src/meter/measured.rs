@@ -30,43 +30,43 @@ static IN_USAGE: Interests = Interests::new(&[asked("seconds", Want::Raw(SECONDS
 
 /// Reads one such answer.
 #[derive(Debug)]
-pub(super) enum Measured {
-    Reading(Box<Scanner>),
-    Read(Reading, Measure),
+pub(super) struct Measured {
+    /// None once nothing more is read.
+    scanner: Option<Scanner>,
+    reading: Reading,
+    measure: Measure,
 }
 
 impl Default for Measured {
     fn default() -> Self {
-        Self::Reading(Box::new(Scanner::new(&ASKED)))
+        Self {
+            scanner: Some(Scanner::new(&ASKED)),
+            reading: Reading::Absent,
+            measure: Measure::default(),
+        }
     }
 }
 
 impl Measured {
     pub(super) fn push(&mut self, chunk: &[u8]) {
-        if let Self::Reading(scanner) = self
+        if let Some(scanner) = &mut self.scanner
             && scanner.push(chunk).is_err()
         {
-            *self = Self::Read(Reading::Absent, Measure::default());
+            self.scanner = None;
         }
     }
 
     pub(super) fn finish(&mut self) -> &Reading {
-        if let Self::Reading(scanner) = self {
-            let found = scanner.finish();
-            let (reading, measure) = found.map_or_else(|_| Default::default(), of_found);
-            *self = Self::Read(reading, measure);
+        if let Some(mut scanner) = self.scanner.take()
+            && let Ok(found) = scanner.finish()
+        {
+            (self.reading, self.measure) = of_found(found);
         }
-        match self {
-            Self::Read(reading, _) => reading,
-            Self::Reading(_) => &Reading::Absent,
-        }
+        &self.reading
     }
 
-    pub(super) fn measure(&self) -> Measure {
-        match self {
-            Self::Read(_, measure) => *measure,
-            Self::Reading(_) => Measure::default(),
-        }
+    pub(super) const fn measure(&self) -> Measure {
+        self.measure
     }
 }
 

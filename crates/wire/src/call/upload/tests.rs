@@ -107,3 +107,37 @@ fn what_two_servers_could_read_in_two_ways_is_refused() {
         assert_eq!(read(&body), Err(fault), "{body}");
     }
 }
+
+#[test]
+fn a_part_that_says_how_it_is_written_is_read_as_its_bytes_or_refused() {
+    let with = |line: &str| {
+        let file = FILE.replace("Content-Type: application/octet-stream", line);
+        read(&format!("{PURPOSE}{file}--b0--"))
+    };
+    for good in [
+        "Content-Type: text/plain; charset=utf-8",
+        "Content-Type: application/jsonl; charset=\"UTF-8\"",
+        "Content-Type: text/plain;charset=US-ASCII",
+        "Content-Encoding: identity",
+    ] {
+        assert!(with(good).is_ok(), "{good}");
+    }
+    for bad in [
+        "Content-Encoding: gzip",
+        "content-encoding: identity, br",
+        "Content-Type: text/plain; charset=utf-7",
+        "Content-Type: text/plain; charset=utf-16",
+        "Content-Type: text/plain; Charset = ibm037",
+        "Content-Type: text/plain; charset*=utf-8''utf-7",
+        "Content-Type: text/plain; charset=utf-8; charset=utf-7",
+        "Content-Type: text/plain; charset=iso-8859-1",
+    ] {
+        assert_eq!(with(bad), Err(FormFault::Encoded.into()), "{bad}");
+    }
+    // A word is the same in both.
+    let purpose = PURPOSE.replace(
+        "\r\n\r\n",
+        "\r\nContent-Type: text/plain; charset=ISO-8859-1\r\n\r\n",
+    );
+    assert!(read(&format!("{purpose}{FILE}--b0--")).is_ok());
+}
