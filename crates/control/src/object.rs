@@ -161,6 +161,13 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
     ),
 ];
 
+/// Which of two objects has it where both cannot: the older one, then by namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Age {
+    pub(crate) created: String,
+    id: String,
+}
+
 /// An object that a gate reads.
 pub(crate) struct Object<'n> {
     pub(crate) spot: Spot,
@@ -200,6 +207,14 @@ impl<'n> Object<'n> {
     pub(crate) fn is_going(&self) -> bool {
         let metadata = member(self.node, "metadata");
         metadata.is_some_and(|of| member(of, "deletionTimestamp").is_some())
+    }
+
+    /// How old it is, beside others.
+    pub(crate) fn age(&self) -> Age {
+        Age {
+            created: self.created.clone(),
+            id: self.id(),
+        }
     }
 
     /// Where it is, in a sentence.

@@ -103,6 +103,13 @@ impl<'c, 'n> PlainRoute<'c, 'n> {
     }
 }
 
+impl PlainRoute<'_, '_> {
+    /// Whether some of its calls are not refused.
+    pub(crate) fn is_open(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.is_closed)
+    }
+}
+
 /// A rule for calls of plain HTTP.
 fn rule(
     cluster: &Cluster<'_>,

@@ -2,7 +2,8 @@
 //!
 //! Not here: callers that are proven (`security`).
 
-use super::headers::Headers;
+use super::headers::{Headers, Named};
+use super::open::{self, Taking};
 use crate::backends::free;
 use crate::findings::Findings;
 use crate::gateway::Door;
@@ -29,6 +30,29 @@ fn may_name(header: &HeaderMatch, findings: &mut Findings) -> bool {
     false
 }
 
+/// Whether what proves callers says what a header says. Where it does not, that is the fault of what goes by the header: who calls is
+/// asked for all.
+fn is_proven(header: &HeaderMatch, security: &Security, findings: &mut Findings) -> bool {
+    let Some((spot, member)) = security.says_nothing_of(&header.name) else {
+        return true;
+    };
+    let name = &header.name;
+    let says = format!(
+        "goes by {name}, and {}, which proves who calls, says nothing of it",
+        spot.object
+    );
+    let hint = format!("write {member} for {name} there, or leave the header out");
+    findings.fault(&header.spot, says, hint);
+    false
+}
+
+/// Those to models, of plain HTTP, and to tools.
+pub(super) type Routes<'r, 'c, 'n> = (
+    &'r [ModelRoute<'c, 'n>],
+    &'r [PlainRoute<'c, 'n>],
+    &'r [ToolRoute<'c, 'n>],
+);
+
 /// The header that names callers, and who they are.
 pub(crate) struct Callers {
     header: Option<String>,
@@ -47,11 +71,10 @@ pub(crate) struct Callers {
 
 impl Callers {
     pub(super) fn of(
-        models: &[ModelRoute<'_, '_>],
-        plain: &[PlainRoute<'_, '_>],
-        tools: &[ToolRoute<'_, '_>],
+        (models, plain, tools): Routes<'_, '_, '_>,
         traffic: &[Traffic],
         security: &Security,
+        taking: &[Taking<'_>],
         findings: &mut Findings,
     ) -> Self {
         let headers = Headers::of(models, plain, tools, traffic, security);
@@ -67,11 +90,11 @@ impl Callers {
         if !plain.is_empty() {
             headers.told_to_services(security, findings);
         }
-        for header in headers.rules.iter().chain(&headers.limits) {
-            callers.note(header, findings);
+        for named in &headers.callers {
+            callers.note(named, security, taking, findings);
         }
-        for header in &headers.users {
-            callers.note_user(header, findings);
+        for named in &headers.users {
+            callers.note_user(named.header, security, findings);
         }
         let are_known = callers.name(&headers, security);
         callers.open(models, plain, tools, are_known, findings);
@@ -147,8 +170,8 @@ impl Callers {
     }
 
     /// Notes a header by which users are told apart.
-    fn note_user(&mut self, header: &HeaderMatch, findings: &mut Findings) {
-        if !may_name(header, findings) {
+    fn note_user(&mut self, header: &HeaderMatch, security: &Security, findings: &mut Findings) {
+        if !may_name(header, findings) || !is_proven(header, security, findings) {
             return;
         }
         let known = self.user_header.get_or_insert_with(|| header.name.clone());
@@ -160,8 +183,28 @@ impl Callers {
     }
 
     /// Notes a header by which callers are told apart.
-    fn note(&mut self, header: &HeaderMatch, findings: &mut Findings) {
-        if !may_name(header, findings) {
+    fn note(
+        &mut self,
+        named: &Named<'_>,
+        security: &Security,
+        taking: &[Taking<'_>],
+        findings: &mut Findings,
+    ) {
+        let header = named.header;
+        if !may_name(header, findings) || !is_proven(header, security, findings) {
+            return;
+        }
+        // Where keys say who calls, all who may are named.
+        let are_known = security.keys.is_some() && security.issuers.is_empty();
+        let is_new = self.header.is_none() && !are_known && !named.is_for_all;
+        if let Some(older) = open::older(named, taking).filter(|_| is_new) {
+            let says = format!(
+                "would be the header of all callers, and {}, which is older, takes calls whatever it says: those with a value that is not named would be refused",
+                older.spot.object
+            );
+            let hint =
+                "have a SecurityPolicy for the Gateway prove callers by it, or run a gate for each";
+            findings.fault(&header.spot, says, hint);
             return;
         }
         let known = self.header.get_or_insert_with(|| header.name.clone());
@@ -222,7 +265,7 @@ impl Callers {
             let issuers = security
                 .issuers
                 .iter()
-                .map(|issuer| issuer.tree(header, self.user_header(), &self.default, findings));
+                .map(|issuer| issuer.tree(header, self.user_header(), &self.default));
             let mut issuers: Vec<Tree> = issuers.collect();
             return match issuers.len() {
                 1 => issuers.remove(0),
@@ -231,9 +274,6 @@ impl Callers {
         }
         if let Some(keys) = &security.keys {
             let header = self.header().filter(|_| !self.named.is_empty());
-            if let Some(header) = self.user_header() {
-                keys.says_nothing_of(header, findings);
-            }
             let is_routed =
                 |client: &str| self.is_open || self.routed.iter().any(|named| named == client);
             return keys.tree(header, &self.default, is_routed, findings);
