@@ -395,7 +395,7 @@ fn maker<'n>(metadata: &'n Node, kind: &str) -> Option<(&'static str, &'n str)> 
 }
 
 /// As Kubernetes has names: a DNS subdomain.
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let is_label = |label: &str| {
         let inside = label.bytes().all(|b| is_letter(b) || b == b'-');
