@@ -153,9 +153,11 @@ impl Callers {
         let first = first.map(|(spot, _)| spot);
         let of_tools = tools.iter().find(|route| is_open(&route.headers));
         let first = first.or(of_tools.map(|route| &route.object.spot));
+        let of_services = of_services.find(|one| is_open(&one.headers));
+        let first = first.or(of_services.map(|one| &one.spot));
         // A gate to which nothing is attached knows everybody, and has nothing for anybody.
         let is_bare = models.is_empty() && plain.is_empty() && tools.is_empty();
-        self.is_open = first.is_some() || is_bare || of_services.any(|one| is_open(&one.headers));
+        self.is_open = first.is_some() || is_bare;
         // Where each client is known by name, nobody calls without one.
         self.has_default = self.is_open && !are_known;
         if let (Some(spot), Some(header)) = (first, &self.header)

@@ -473,6 +473,17 @@ fn a_route_by_a_header_refuses_nobody_whom_an_older_one_of_another_namespace_tak
 }
 
 #[test]
+fn a_route_of_plain_http_that_takes_everybody_is_told_whom_it_does_not_take() {
+    let mut all = gate();
+    all.extend(models(HOME, OLD, &[("x-team", "blue")]));
+    all.push(web(HOME, OLD));
+    let live = lowered(&all, None);
+    let said = said(&live, "HTTPRoute", "web");
+    let why = "takes calls of everybody; a call whose x-team says another value";
+    assert!(said.contains(why), "{said}");
+}
+
+#[test]
 fn of_two_headers_the_older_one_names_callers_and_that_of_the_gateways_policy_before() {
     let limit = json!([{ "clientSelectors": [{ "headers": [{ "name": "x-user", "value": "u" }] }],
         "limit": { "requests": 1, "unit": "Hour" } }]);
