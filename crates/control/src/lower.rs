@@ -246,15 +246,15 @@ fn whole(
     let oauth = tools::policies(&mut tools, &models, &plain, &mut security, findings);
     let says_who = |(name, _): &(String, Tree)| name == "identity";
     let has_own = own.iter().flatten().any(says_who);
-    let taking = match cluster.mode.is_live && !has_own {
-        true => open::taking(&models, &plain, &tools),
-        false => Vec::new(),
+    let taking = match has_own {
+        true => Vec::new(),
+        false => open::taking(&models, &plain, &tools),
     };
     let callers = Callers::of(
         (&models, &plain, &tools),
         &traffic,
         &security,
-        &taking,
+        cluster.mode.is_live.then_some(taking.as_slice()),
         findings,
     );
     let mut made = Made::new(

@@ -74,7 +74,7 @@ impl Callers {
         (models, plain, tools): Routes<'_, '_, '_>,
         traffic: &[Traffic],
         security: &Security,
-        taking: &[Taking<'_>],
+        taking: Option<&[Taking<'_>]>,
         findings: &mut Findings,
     ) -> Self {
         let headers = Headers::of(models, plain, tools, traffic, security);
@@ -189,17 +189,25 @@ impl Callers {
         &mut self,
         named: &Named<'_>,
         security: &Security,
-        taking: &[Taking<'_>],
+        taking: Option<&[Taking<'_>]>,
         findings: &mut Findings,
     ) {
         let header = named.header;
-        if !may_name(header, findings) || !is_proven(header, security, findings) {
+        if !may_name(header, findings) {
+            return;
+        }
+        if !is_proven(header, security, findings) {
+            // In files nothing is taken, and what would follow from leaving it out is not told.
+            if taking.is_none() {
+                self.header.get_or_insert_with(|| header.name.clone());
+            }
             return;
         }
         // Where keys say who calls, all who may are named.
         let are_known = security.keys.is_some() && security.issuers.is_empty();
         let is_new = self.header.is_none() && !are_known && !named.is_for_all;
-        if let Some(older) = open::older(named, taking).filter(|_| is_new) {
+        let older = taking.and_then(|all| open::older(named, all));
+        if let Some(older) = older.filter(|_| is_new) {
             let says = format!(
                 "would be the header of all callers, and {}, which is older, takes calls whatever it says: those with a value that is not named would be refused",
                 older.spot.object
