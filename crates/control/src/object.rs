@@ -264,7 +264,8 @@ pub(crate) fn objects<'n>(
         line: node.line,
     };
     let (Some(version), Some(kind)) = (text(node, "apiVersion"), text(node, "kind")) else {
-        let says = "is no object of Kubernetes: it has no apiVersion or no kind";
+        let of = named_in(node);
+        let says = format!("is no object of Kubernetes: {of}");
         findings.fault(&nowhere, says, "");
         return Vec::new();
     };
@@ -357,6 +358,23 @@ pub(crate) fn objects<'n>(
         created: named("creationTimestamp").unwrap_or_default().to_owned(),
         node,
     }]
+}
+
+/// What an object lacks that does not say what it is, with what it says of that.
+fn named_in(node: &Node) -> String {
+    let name = member(node, "metadata").and_then(|of| text(of, "name"));
+    let kind = text(node, "kind");
+    let it = match (kind, name) {
+        (Some(kind), Some(name)) => format!("the {kind} {}", quoted(name)),
+        (None, Some(name)) => quoted(name),
+        (Some(kind), None) => format!("the {kind}"),
+        (None, None) => "it".to_owned(),
+    };
+    match (text(node, "apiVersion"), kind) {
+        (None, Some(_)) => format!("{it} has no apiVersion"),
+        (Some(_), _) => format!("{it} has no kind"),
+        (None, None) => format!("{it} has neither apiVersion nor kind"),
+    }
 }
 
 /// What Envoy AI Gateway's controller makes of its routes, and who exports a cluster has beside them. None of it keeps anybody out whom
