@@ -7,7 +7,7 @@ use super::open::{self, Taking};
 use crate::backends::free;
 use crate::findings::Findings;
 use crate::gateway::Door;
-use crate::matching::{HeaderMatch, How};
+use crate::matching::{HeaderMatch, How, MODEL};
 use crate::plain::PlainRoute;
 use crate::route::ModelRoute;
 use crate::security::Security;
@@ -104,14 +104,14 @@ impl Callers {
     /// Names them by what rules, limits and keys say; whether keys name them all.
     fn name(&mut self, headers: &Headers<'_>, security: &Security) -> bool {
         let quiet = &mut Findings::default();
-        let services = headers.services.iter();
-        let services = services.filter(|header| Some(&header.name) == self.header.as_ref());
-        let of_rules = headers.rules.iter().chain(services);
+        // One that was refused names nobody.
+        let is_it = |header: &&HeaderMatch| Some(&header.name) == self.header.as_ref();
+        let services = headers.services.iter().copied();
+        let of_rules = headers.rules.iter().copied().chain(services);
+        let of_rules = of_rules.filter(is_it);
         self.routed = of_rules.flat_map(|header| header.values(quiet)).collect();
-        let of_limits = headers
-            .limits
-            .iter()
-            .flat_map(|header| header.values(quiet));
+        let of_limits = headers.limits.iter().copied().filter(is_it);
+        let of_limits = of_limits.flat_map(|header| header.values(quiet));
         let keys = security.keys.as_ref().zip(self.header.as_deref());
         let clients = keys.and_then(|(keys, header)| keys.known_by(header));
         let are_known = clients.is_some();
@@ -220,7 +220,10 @@ impl Callers {
         let known = self.header.get_or_insert_with(|| header.name.clone());
         if *known != header.name {
             let says = format!("is a second header by which calls are told apart, beside {known}");
-            let hint = "callers are known by one: use the same in all rules and limits";
+            let hint = match config::nearest(&header.name, &[MODEL, known]) {
+                Some(near) => format!("did you mean {near}?"),
+                None => "callers are known by one: use the same in all rules and limits".to_owned(),
+            };
             findings.fault(&header.spot, says, hint);
         }
     }

@@ -484,6 +484,26 @@ fn a_route_of_plain_http_that_takes_everybody_is_told_whom_it_does_not_take() {
 }
 
 #[test]
+fn a_header_that_is_refused_names_nobody_whom_a_limit_of_the_gateway_counts() {
+    let calls = json!({ "limit": { "requests": 1, "unit": "Hour" } });
+    let limits = json!({ "rateLimit": { "type": "Global", "global": { "rules": [calls] } } });
+    for team in TEAMS {
+        for name in ["x-stainless-lang", "user-agent"] {
+            let mut all = gate();
+            all.extend(models(HOME, OLD, &[]));
+            let of_door = targets("Gateway", "door");
+            let place = (HOME, "limits");
+            all.push(policy("BackendTrafficPolicy", place, NEW, of_door, &limits));
+            all.extend(models(team, NEW, &[(name, "python")]));
+            let live = lowered(&all, None);
+            assert_eq!(paths(&live), pairs(&[(HOME, "open")]), "{team} {name}");
+            let said = said(&live, "BackendTrafficPolicy", "limits");
+            assert!(said.starts_with("Accepted true"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn of_two_headers_the_older_one_names_callers_and_that_of_the_gateways_policy_before() {
     let limit = json!([{ "clientSelectors": [{ "headers": [{ "name": "x-user", "value": "u" }] }],
         "limit": { "requests": 1, "unit": "Hour" } }]);
