@@ -42,9 +42,6 @@ impl ApiKeys {
         is_routed: impl Fn(&str) -> bool,
         findings: &mut Findings,
     ) -> Tree {
-        if let Some(header) = header.filter(|header| self.known_by(header).is_none()) {
-            self.says_nothing_of(header, findings);
-        }
         let mut members = Vec::new();
         for client in &self.clients {
             let workload = match header {
@@ -115,15 +112,6 @@ pub(crate) fn read(
 }
 
 impl ApiKeys {
-    /// Notes that rules or limits go by a header that clients would say themselves.
-    pub(crate) fn says_nothing_of(&self, header: &str, findings: &mut Findings) {
-        let says = format!(
-            "proves callers, and rules go by the header {header}, of which its keys say nothing"
-        );
-        let hint = format!("write forwardClientIDHeader: {header}");
-        findings.fault(&self.spot, says, hint);
-    }
-
     fn of_secret(
         &mut self,
         cluster: &Cluster<'_>,

@@ -85,7 +85,11 @@ pub fn manifests(file: &Path, text: &str) -> Result<Manifests, Vec<Fault>> {
     if said.is_empty() {
         return match notes.is_empty() {
             true => Err(fault("routes", "has no route", "write one")),
-            false => Err(notes),
+            false => {
+                let says = "are none that objects can say, so nothing is printed";
+                notes.extend(fault("routes", says, "change what is named above"));
+                Err(notes)
+            }
         };
     }
     let used = |name: &String| said.iter().any(|(_, route)| route.backends.contains(name));

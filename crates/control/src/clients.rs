@@ -4,9 +4,11 @@
 
 use crate::cluster::Cluster;
 use crate::fields::{Item, Said};
-use crate::findings::Findings;
+use crate::findings::{Broken, Findings};
 use crate::gateway::{Door, targets};
+use crate::object::Object;
 use crate::quantity;
+use crate::reference::Reference;
 use crate::tree::Tree;
 
 /// What clients may send, as a ClientTrafficPolicy says it: `bounds` and `client_address`.
@@ -15,31 +17,33 @@ pub(crate) fn clients(
     door: &Door<'_, '_>,
     findings: &mut Findings,
 ) -> [Option<Tree>; 2] {
-    let mut policies = cluster.of_kind("ClientTrafficPolicy");
-    let Some(policy) = policies.next() else {
-        return [None, None];
-    };
-    for other in policies {
-        findings.fault(
-            &other.spot,
-            "is a second policy of this kind for one Gateway",
-            "keep one",
-        );
-    }
-    let mut spec = policy.spec(findings);
-    for target in targets(&mut spec, policy, findings) {
-        if !target.is_to(door.gateway) {
-            let says = format!(
-                "there is no {} {}/{}",
-                target.kind, target.namespace, target.name
-            );
-            findings.fault(
-                &target.spot,
-                says,
-                format!("the Gateway is {}", door.gateway.id()),
-            );
+    let mut policies: Vec<&Object<'_>> = cluster.of_kind("ClientTrafficPolicy").collect();
+    policies.sort_by_cached_key(|policy| policy.age());
+    let mut in_force = None;
+    for policy in policies {
+        let mut spec = policy.spec(findings);
+        let is_judged = |target: &Reference| door.judges(cluster, target);
+        let targets = targets(&mut spec, policy, is_judged, findings);
+        let (own, others): (Vec<&Reference>, Vec<&Reference>) = targets
+            .iter()
+            .partition(|target| target.is_to(door.gateway));
+        for target in others {
+            let says = format!("is {}, and this is for the Gateway", target.shown());
+            let hint = format!("the Gateway is {}", door.gateway.id());
+            findings.fault(&target.spot, says, hint);
+        }
+        match in_force {
+            _ if own.is_empty() => {}
+            None => in_force = Some((policy, spec)),
+            Some(_) => {
+                let says = "is a second policy of this kind for one Gateway";
+                findings.break_off(Broken::Conflict, &policy.spot, says, "keep one");
+            }
         }
     }
+    let Some((policy, mut spec)) = in_force else {
+        return [None, None];
+    };
     let mut bounds = Vec::new();
     if let Some(item) = spec.take("connection") {
         connection(&item, &mut bounds, findings);

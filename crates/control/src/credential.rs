@@ -42,7 +42,7 @@ pub(crate) fn policies(
     let mut found: Vec<(Reference, Credential)> = Vec::new();
     for policy in cluster.of_kind("BackendSecurityPolicy") {
         let mut spec = policy.spec(findings);
-        let targets = targets(&mut spec, policy, findings);
+        let targets = targets(&mut spec, policy, |_| true, findings);
         let credential = credential(cluster, policy, &mut spec, findings);
         spec.end(findings);
         for target in targets {

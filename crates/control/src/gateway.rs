@@ -249,6 +249,12 @@ impl<'c, 'n> Door<'c, 'n> {
         held
     }
 
+    /// Whether what a policy is for is to be judged here: in a cluster another Gateway is another gate's.
+    pub(crate) fn judges(&self, cluster: &Cluster<'_>, target: &Reference) -> bool {
+        let is_other = target.is_of(GATEWAY_API, "Gateway") && !target.is_to(self.gateway);
+        !(is_other && cluster.mode.is_live)
+    }
+
     /// What routes may be attached to.
     fn owners(&self) -> impl Iterator<Item = &Object<'n>> {
         std::iter::once(self.gateway).chain(self.sets.iter().copied())
@@ -456,10 +462,11 @@ pub(crate) fn is_here(
     is_here
 }
 
-/// What a policy is for.
+/// What a policy is for, as far as that is to be judged here.
 pub(crate) fn targets(
     spec: &mut Fields<'_>,
     policy: &Object<'_>,
+    is_judged: impl Fn(&Reference) -> bool,
     findings: &mut Findings,
 ) -> Vec<Reference> {
     let single = spec.take("targetRef");
@@ -481,13 +488,16 @@ pub(crate) fn targets(
     }
     let target = |item: &Item<'_>, findings: &mut Findings| {
         let mut of = item.fields(findings);
-        of.refuse(&[("sectionName", "the policy is for the whole")], findings);
         let target = Reference::take(
             &mut of,
             (GATEWAY_API, "Gateway"),
             &policy.namespace,
             findings,
         );
+        if target.as_ref().is_some_and(|target| !is_judged(target)) {
+            return None;
+        }
+        of.refuse(&[("sectionName", "the policy is for the whole")], findings);
         of.end(findings);
         if let Some(target) = target
             .as_ref()

@@ -191,7 +191,9 @@ impl Listener {
     pub(crate) fn lets_in(&self, cluster: &Cluster<'_>, route: &Object<'_>) -> bool {
         let is_from = self.from.lets_in(cluster, &self.home, &route.namespace);
         let is_kind = self.takes_routes || !cluster.mode.is_live;
-        is_from && is_kind && self.is_http()
+        // In files that is its own fault, and none of its routes.
+        let is_served = self.is_http() || !cluster.mode.is_live;
+        is_from && is_kind && is_served
     }
 
     /// Whether a route with these hosts can have a call that comes by it.

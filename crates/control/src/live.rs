@@ -103,6 +103,8 @@ type Told = (Fault, Option<Broken>);
 #[derive(Default)]
 struct Found {
     mode: Mode,
+    /// The Gateway that this gate is.
+    gateway: Option<Id>,
     /// What is wrong with each, by its place among them.
     faults: BTreeMap<usize, Vec<Told>>,
     is_gateway_faulty: bool,
@@ -132,6 +134,7 @@ pub fn live(texts: &[(Id, &str)], choice: &Choice<'_>, sources: &dyn Sources) ->
     report.gateway = entries.get(gateway).map(|entry| entry.id.clone());
     report.print = print_of(&entries, &kept, choice);
     let mut found = Found::default();
+    found.gateway.clone_from(&report.gateway);
     found.mode.is_live = true;
     found.mode.reaches_machine = choice.reaches_machine;
     found.mode.bind = choice.bind;
@@ -301,7 +304,7 @@ impl Found {
         let before = state(self);
         for (at, faults) in by_object {
             if let Some(entry) = entries.get(at) {
-                self.close(entry, &faults);
+                self.close(entry, &faults, entries);
             }
             let known = self.faults.entry(at).or_default();
             for told in faults {

@@ -7,8 +7,10 @@
 
 mod callers;
 mod headers;
+mod hosts;
 mod limits;
 mod model_rules;
+mod open;
 mod plain_rules;
 mod routes;
 mod spread;
@@ -21,13 +23,13 @@ use std::rc::Rc;
 use config::{Node, Shape, Value, parse_all};
 
 use self::callers::Callers;
+use self::hosts::{Served, hosts, serving};
 use self::routes::Made;
 use crate::cluster::Cluster;
-use crate::fields::Said;
 use crate::findings::{Findings, Spot};
 use crate::gateway::{self, Door};
 use crate::mode::Mode;
-use crate::object::{self, Object};
+use crate::object;
 use crate::origins::Origins;
 use crate::plain::PlainRoute;
 use crate::refs::Ref;
@@ -223,12 +225,12 @@ fn whole(
             .iter()
             .filter_map(|route| pool_route::for_models(route, findings)),
     );
-    models.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
+    models.sort_by_cached_key(|route| route.object.age());
     let mut tools: Vec<ToolRoute<'_, '_>> = cluster
         .of_kind("MCPRoute")
         .filter_map(|route| ToolRoute::of(cluster, route, &door, &services, findings))
         .collect();
-    tools.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
+    tools.sort_by_cached_key(|route| route.object.age());
     let config = gateway_config::read(cluster, &door, findings);
     for route in &mut models {
         let all = config.costs.iter();
@@ -236,13 +238,25 @@ fn whole(
         let more: Vec<_> = more.cloned().collect();
         route.costs.extend(more);
     }
-    plain.sort_by_cached_key(|route| (route.object.created.clone(), route.object.id()));
+    plain.sort_by_cached_key(|route| route.object.age());
     plain.extend(gloo::routes(cluster, &door, findings));
     let traffic = traffic::policies(cluster, &door, findings);
     let quotas = quota::policies(cluster, findings);
     let mut security = security::policies(cluster, &door, &services, findings);
     let oauth = tools::policies(&mut tools, &models, &plain, &mut security, findings);
-    let callers = Callers::of(&models, &plain, &tools, &traffic, &security, findings);
+    let says_who = |(name, _): &(String, Tree)| name == "identity";
+    let has_own = own.iter().flatten().any(says_who);
+    let taking = match has_own {
+        true => Vec::new(),
+        false => open::taking(&models, &plain, &tools),
+    };
+    let callers = Callers::of(
+        (&models, &plain, &tools),
+        &traffic,
+        &security,
+        cluster.mode.is_live.then_some(taking.as_slice()),
+        findings,
+    );
     let mut made = Made::new(
         &callers,
         &traffic,
@@ -291,9 +305,9 @@ fn whole(
     }
     let identity = callers.identity(&security, &door, findings);
     if !plain.is_empty() {
-        security.told_to_services(callers.header(), findings);
+        security.told_to_services(callers.header(), &plain, findings);
     }
-    let served: Vec<Served<'_>> = models
+    let mut served: Vec<Served<'_>> = models
         .iter()
         .map(|route| {
             (
@@ -310,6 +324,8 @@ fn whole(
             )
         }))
         .collect();
+    // Of those that do not go together the older has it.
+    served.sort_by_cached_key(|(object, ..)| object.age());
     let hosts = hosts(&served, &plain, &door, cluster.mode.is_live, findings);
     let serving = serving(&served, &door, findings);
     let document = [
@@ -388,94 +404,4 @@ fn beside_tools(mut lowered: Vec<(String, Tree)>, own: Vec<(String, Tree)>) -> T
         };
     }
     Tree::Map(lowered)
-}
-
-/// A route to models or to tools, its hosts, and the listeners that it is attached to.
-type Served<'m> = (&'m Object<'m>, &'m [Said<String>], &'m [String]);
-
-/// The listeners at which calls to models and to tools are served, by name: all where no route says.
-fn serving<'m>(
-    served: &[Served<'m>],
-    door: &Door<'_, '_>,
-    findings: &mut Findings,
-) -> Option<&'m [String]> {
-    let first = served.first().filter(|_| door.is_told_apart)?;
-    let names = |(_, _, listeners): &Served<'_>| {
-        let mut names = listeners.to_vec();
-        names.sort_unstable();
-        names
-    };
-    if let Some((other, ..)) = served.iter().find(|route| names(route) != names(first)) {
-        let says = format!(
-            "is attached to other listeners than {}, and calls to models are not told apart by theirs",
-            first.0.id()
-        );
-        findings.fault(
-            &other.spot,
-            says,
-            "attach all to the same, or run a gate for each",
-        );
-    }
-    Some(first.2)
-}
-
-/// The hosts that the gate answers for. Those of routes to models are one list for all of them, as they are told apart by nothing
-/// else.
-fn hosts(
-    served: &[Served<'_>],
-    plain: &[PlainRoute<'_, '_>],
-    door: &Door<'_, '_>,
-    is_live: bool,
-    findings: &mut Findings,
-) -> Option<Tree> {
-    let is_open = || served.iter().all(|(_, hostnames, _)| hostnames.is_empty());
-    if door.is_told_apart && is_live && is_open() {
-        // Its listeners say which hosts, and a loopback address of a cluster's is no developer's.
-        return Some(Tree::text("*"));
-    }
-    let of_models = served.iter().map(|(_, hostnames, _)| *hostnames);
-    let of_plain = plain.iter().map(|route| route.hostnames.as_slice());
-    let first = served
-        .first()
-        .map(|(_, hostnames, _)| door.hosts_of(hostnames));
-    let has_one_host = door
-        .hostname()
-        .is_some_and(|(own, _)| !own.starts_with('*'));
-    for hostnames in of_models.clone() {
-        let is_other = Some(door.hosts_of(hostnames)) != first
-            || !plain.is_empty() && !hostnames.is_empty() && !has_one_host;
-        if let Some(said) = hostnames.first().filter(|_| is_other) {
-            let says =
-                "is not what all routes say, and calls to models are not told apart by their host";
-            findings.fault(
-                &said.spot,
-                says,
-                "write the same hostnames in all routes, or run a gate for each",
-            );
-        }
-    }
-    let Some((own, spot)) = door.hostname() else {
-        let of_plain = of_plain.flat_map(|hostnames| door.hosts_of(hostnames));
-        let all: Vec<String> = first
-            .unwrap_or_default()
-            .into_iter()
-            .chain(of_plain.filter(|_| door.is_loopback))
-            .collect();
-        return (!all.is_empty()).then(|| Tree::texts(&all));
-    };
-    let mut all = Vec::new();
-    for hostnames in of_models.chain(of_plain) {
-        let common = door.hosts_of(hostnames);
-        match hostnames.first() {
-            None => all.push(own.clone()),
-            Some(first) if common.is_empty() => {
-                let says = format!("is none of the listener's hosts, which are {own}");
-                findings.fault(&first.spot, says, "write one of those");
-            }
-            Some(_) => all.extend(common),
-        }
-    }
-    all.sort_unstable();
-    all.dedup();
-    (!all.is_empty()).then(|| Tree::texts(&all).of(spot))
 }

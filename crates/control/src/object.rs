@@ -161,6 +161,13 @@ const KINDS: &[(&str, &str, &[&str], Is)] = &[
     ),
 ];
 
+/// Which of two objects has it where both cannot: the older one, then by namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Age {
+    pub(crate) created: String,
+    id: String,
+}
+
 /// An object that a gate reads.
 pub(crate) struct Object<'n> {
     pub(crate) spot: Spot,
@@ -200,6 +207,14 @@ impl<'n> Object<'n> {
     pub(crate) fn is_going(&self) -> bool {
         let metadata = member(self.node, "metadata");
         metadata.is_some_and(|of| member(of, "deletionTimestamp").is_some())
+    }
+
+    /// How old it is, beside others.
+    pub(crate) fn age(&self) -> Age {
+        Age {
+            created: self.created.clone(),
+            id: self.id(),
+        }
     }
 
     /// Where it is, in a sentence.
@@ -249,7 +264,8 @@ pub(crate) fn objects<'n>(
         line: node.line,
     };
     let (Some(version), Some(kind)) = (text(node, "apiVersion"), text(node, "kind")) else {
-        let says = "is no object of Kubernetes: it has no apiVersion or no kind";
+        let of = named_in(node);
+        let says = format!("is no object of Kubernetes: {of}");
         findings.fault(&nowhere, says, "");
         return Vec::new();
     };
@@ -344,6 +360,23 @@ pub(crate) fn objects<'n>(
     }]
 }
 
+/// What an object lacks that does not say what it is, with what it says of that.
+fn named_in(node: &Node) -> String {
+    let name = member(node, "metadata").and_then(|of| text(of, "name"));
+    let kind = text(node, "kind");
+    let it = match (kind, name) {
+        (Some(kind), Some(name)) => format!("the {kind} {}", quoted(name)),
+        (None, Some(name)) => quoted(name),
+        (Some(kind), None) => format!("the {kind}"),
+        (None, None) => "it".to_owned(),
+    };
+    match (text(node, "apiVersion"), kind) {
+        (None, Some(_)) => format!("{it} has no apiVersion"),
+        (Some(_), _) => format!("{it} has no kind"),
+        (None, None) => format!("{it} has neither apiVersion nor kind"),
+    }
+}
+
 /// What Envoy AI Gateway's controller makes of its routes, and who exports a cluster has beside them. None of it keeps anybody out whom
 /// the route itself lets in.
 const MADE: [(&str, &[&str]); 2] = [
@@ -380,7 +413,7 @@ fn maker<'n>(metadata: &'n Node, kind: &str) -> Option<(&'static str, &'n str)> 
 }
 
 /// As Kubernetes has names: a DNS subdomain.
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let is_label = |label: &str| {
         let inside = label.bytes().all(|b| is_letter(b) || b == b'-');

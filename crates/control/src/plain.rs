@@ -1,5 +1,7 @@
 //! HTTPRoute: calls of plain HTTP, to Services and Backends.
 
+use config::Value;
+
 use crate::cluster::Cluster;
 use crate::edits;
 use crate::fields::{Item, Said};
@@ -8,7 +10,7 @@ use crate::findings::{Findings, Spot};
 use crate::gateway::Door;
 use crate::matching::{HeaderMatch, How, Wanted};
 use crate::mode::Shut;
-use crate::object::Object;
+use crate::object::{self, Object};
 use crate::refs::Ref;
 use crate::route::Rule;
 use crate::service::Services;
@@ -103,6 +105,13 @@ impl<'c, 'n> PlainRoute<'c, 'n> {
     }
 }
 
+impl PlainRoute<'_, '_> {
+    /// Whether some of its calls are not refused.
+    pub(crate) fn is_open(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.is_closed)
+    }
+}
+
 /// A rule for calls of plain HTTP.
 fn rule(
     cluster: &Cluster<'_>,
@@ -134,7 +143,11 @@ fn rule(
         Ref::of_plain(cluster, route, item, services, home, findings)
     });
     of.end(findings);
-    if rule.refs.is_empty() && !rule.filters.is_redirect && !cluster.mode.is_live {
+    // What is named and faulty has its fault already.
+    let named = object::member(item.node, "backendRefs").map(|of| &of.value);
+    let is_named = matches!(named, Some(Value::List(items)) if !items.is_empty());
+    let goes_nowhere = rule.refs.is_empty() && !rule.filters.is_redirect;
+    if goes_nowhere && !is_named && !cluster.mode.is_live {
         let hint = "name what it goes to in backendRefs";
         findings.fault(&item.spot, "goes nowhere", hint);
     }
@@ -255,6 +268,11 @@ fn path_of(item: &Item<'_>, findings: &mut Findings) -> Option<Tree> {
         .map_or_else(|| "/".to_owned(), |said| said.value);
     of.end(findings);
     let kind = kind.map_or_else(|| "PathPrefix".to_owned(), |said| said.value);
+    if kind == "RegularExpression" {
+        let says = "is an expression, and paths go by whole ones and by beginnings";
+        findings.fault(&item.spot, says, "write Exact or PathPrefix");
+        return None;
+    }
     if value.contains(['*', '{', '}']) {
         findings.fault(
             &item.spot,

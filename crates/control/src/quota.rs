@@ -38,7 +38,7 @@ pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<Qu
     for policy in cluster.of_kind("QuotaPolicy") {
         let mut spec = policy.spec(findings);
         let mut services = Vec::new();
-        for target in targets(&mut spec, policy, findings) {
+        for target in targets(&mut spec, policy, |_| true, findings) {
             if target.is_one_of(&[(AI, "AIServiceBackend")], findings) {
                 let service = cluster.resolve(policy, &target, findings);
                 services.extend(service.map(|service| Rc::clone(&service.spot.object)));

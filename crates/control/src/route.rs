@@ -118,6 +118,13 @@ impl<'c, 'n> ModelRoute<'c, 'n> {
     }
 }
 
+impl ModelRoute<'_, '_> {
+    /// Whether some of its calls are not refused.
+    pub(crate) fn is_open(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.is_closed)
+    }
+}
+
 /// Most rules of a route.
 const RULES_MAX: usize = 15;
 /// The name of the rule that Envoy AI Gateway adds.

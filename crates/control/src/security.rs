@@ -7,9 +7,10 @@ use crate::api_keys::{self, ApiKeys};
 use crate::cluster::Cluster;
 use crate::external;
 use crate::fields::{Fields, Item, Said};
-use crate::findings::{Findings, Spot};
+use crate::findings::{Broken, Findings, Spot};
 use crate::gateway::{Door, is_here, targets};
 use crate::object::{CORE, Object};
+use crate::plain::PlainRoute;
 use crate::reference::Reference;
 use crate::service::Services;
 use crate::tree::Tree;
@@ -79,42 +80,27 @@ impl Issuer {
         )
     }
 
+    /// The claim that becomes a header.
+    fn claim_of(&self, header: &str) -> Option<&str> {
+        let mut claims = self.claims.iter();
+        let claim = claims.find(|(to, _)| to == header);
+        claim.map(|(_, claim)| claim.as_str())
+    }
+
     /// As a source of identity: the claim that becomes the header of callers says who it is, or all are one.
     pub(crate) fn tree(
         &self,
         header: Option<&str>,
         user_header: Option<&str>,
         default: &str,
-        findings: &mut Findings,
     ) -> Tree {
         let mut members = self.members.clone();
-        let claim_of = |header: Option<&str>| {
-            let mut claims = self.claims.iter();
-            claims.find(|(to, _)| Some(to.as_str()) == header)
-        };
-        let says_nothing_of = |header: &str, findings: &mut Findings| {
-            let says = format!(
-                "proves callers, and rules go by the header {header}, of which its tokens say nothing"
-            );
-            findings.fault(
-                &self.spot,
-                says,
-                format!("write claimToHeaders with header: {header}"),
-            );
-        };
-        let claim = claim_of(header);
-        match (claim_of(user_header), user_header) {
-            (Some((_, claim)), _) => members.push(("user_claim".into(), Tree::text(claim))),
-            (None, Some(header)) => says_nothing_of(header, findings),
-            (None, None) => {}
+        if let Some(claim) = user_header.and_then(|header| self.claim_of(header)) {
+            members.push(("user_claim".into(), Tree::text(claim)));
         }
-        members.push(match (claim, header) {
-            (Some((_, claim)), _) => ("workload_claim".into(), Tree::text(claim)),
-            (None, None) => ("workload".into(), Tree::text(default)),
-            (None, Some(header)) => {
-                says_nothing_of(header, findings);
-                ("workload".into(), Tree::text(default))
-            }
+        members.push(match header.and_then(|header| self.claim_of(header)) {
+            Some(claim) => ("workload_claim".into(), Tree::text(claim)),
+            None => ("workload".into(), Tree::text(default)),
         });
         let jwt = Tree::Map(members);
         Tree::map([("jwt", Some(jwt)), ("header", header.map(Tree::text))]).of(&self.spot)
@@ -133,16 +119,40 @@ impl Security {
         self.headers().any(|(name, _)| name == header)
     }
 
+    /// Who proves callers without saying what a header says, and by what it would.
+    pub(crate) fn says_nothing_of(&self, header: &str) -> Option<(&Spot, &'static str)> {
+        let mut issuers = self.issuers.iter();
+        let other = issuers.find(|issuer| issuer.claim_of(header).is_none());
+        if let Some(issuer) = other {
+            return Some((&issuer.spot, "claimToHeaders"));
+        }
+        let keys = self.keys.as_ref().filter(|_| self.issuers.is_empty())?;
+        let is_said = keys.known_by(header).is_some();
+        (!is_said).then_some((&keys.spot, "forwardClientIDHeader"))
+    }
+
     /// Notes headers by which services would be told who calls. Here they are for rules alone: a client's own would reach the
-    /// services, but for the header of callers, which must not contradict what is proven.
-    pub(crate) fn told_to_services(&self, callers: Option<&str>, findings: &mut Findings) {
+    /// services, but for the header of callers, which must not contradict what is proven. That is a fault of the route to them: who
+    /// calls is asked for all.
+    pub(crate) fn told_to_services(
+        &self,
+        callers: Option<&str>,
+        routes: &[PlainRoute<'_, '_>],
+        findings: &mut Findings,
+    ) {
         for (header, spot) in self.headers() {
             if Some(header.as_str()) == callers {
                 findings.warn(spot, "is for rules here: services are not told by it", "");
                 continue;
             }
-            let says = "is not told to services here, and one behind an HTTPRoute would have it from clients themselves";
-            findings.fault(spot, says, "leave it out, or the HTTPRoute");
+            for route in routes.iter().filter(|route| route.is_open()) {
+                let says = format!(
+                    "is of services that would have {header} from clients themselves: it is not told to them here, and {} says who calls by it",
+                    spot.object
+                );
+                let hint = "leave the header out there, or attach this to a gate of its own";
+                findings.fault(&route.object.spot, says, hint);
+            }
         }
     }
 }
@@ -155,19 +165,30 @@ pub(crate) fn policies(
     findings: &mut Findings,
 ) -> Security {
     let mut security = Security::default();
-    let mut policies = cluster.of_kind("SecurityPolicy");
-    let Some(policy) = policies.next() else {
+    let all = cluster.of_kind("SecurityPolicy").map(|policy| {
+        let mut spec = policy.spec(findings);
+        let is_judged = |target: &Reference| door.judges(cluster, target);
+        let targets = targets(&mut spec, policy, is_judged, findings);
+        (policy, spec, targets)
+    });
+    let mut all: Vec<_> = all.collect();
+    // The Gateway's goes before those of routes, and then the older one.
+    all.sort_by_cached_key(|(policy, _, targets)| {
+        let is_for_all = targets.iter().any(|target| target.is_to(door.gateway));
+        (!is_for_all, policy.age())
+    });
+    let mut all = all.into_iter();
+    let Some((policy, mut spec, targets)) = all.next() else {
         return security;
     };
-    for other in policies {
-        findings.fault(
-            &other.spot,
-            "is a second policy of this kind, and callers are known in one way",
-            "write both into one, for the Gateway",
+    for (other, ..) in all {
+        let says = format!(
+            "is a second policy of this kind beside {}, and callers are known in one way",
+            policy.id()
         );
+        let hint = "write both into one, for the Gateway";
+        findings.break_off(Broken::Conflict, &other.spot, says, hint);
     }
-    let mut spec = policy.spec(findings);
-    let targets = targets(&mut spec, policy, findings);
     is_for_everything(cluster, door, policy, &targets, findings);
     if let Some(item) = spec.take("jwt") {
         let mut of = item.fields(findings);

@@ -613,6 +613,11 @@ fn what_objects_cannot_say_stays_beside_them_and_is_named() {
             "13: backends.frontier.dialect: is not said, and the object says OpenAI: calls in another form are translated; where it speaks others, too, write its AIServiceBackend by hand",
         ]
     );
+    // Names of objects have dots, as those have that are made of objects.
+    let (objects, notes) = of(
+        "backends: { a.b: { url: \"http://10.0.0.1:1/v1\", dialect: openai } }\nroutes: [ { name: tiers.premium, workload: w, backend: a.b } ]\n",
+    );
+    assert_eq!((objects, notes), (1, Vec::new()));
     // One behind a route that stays is an object where it has no caller of that route's.
     let (objects, notes) = of(include_str!("../../../examples/budgets.yaml"));
     assert_eq!(objects, 1, "{notes:?}");
@@ -630,6 +635,7 @@ fn what_objects_cannot_say_stays_beside_them_and_is_named() {
         "2: routes[0].limits[0].window: is a bucket that refills evenly",
         "2: routes[1]: is asked behind routes[0], which has callers of it and stays",
         "1: backends.b.timeouts: is a setting that no object has, so routes[2] stays",
+        "0: routes: are none that objects can say, so nothing is printed",
     ];
     assert_eq!(notes.len(), begins.len(), "{notes:?}");
     for (note, begin) in notes.iter().zip(begins) {

@@ -8,7 +8,7 @@ use crate::findings::{Broken, Findings, Spot};
 use crate::gateway::{Door, is_here, targets};
 use crate::load_balancer;
 use crate::matching::HeaderMatch;
-use crate::object::Object;
+use crate::object::{Age, Object};
 use crate::quantity;
 use crate::reference::Reference;
 use crate::tree::Tree;
@@ -17,6 +17,8 @@ use crate::tree::Tree;
 pub(crate) struct Traffic {
     pub(crate) spot: Spot,
     pub(crate) targets: Vec<Reference>,
+    pub(crate) age: Age,
+    pub(crate) namespace: String,
     pub(crate) limits: Vec<LimitRule>,
     pub(crate) retries: Option<Tree>,
     pub(crate) ejection: Option<Tree>,
@@ -47,9 +49,9 @@ pub(crate) fn policies(
     let mut found: Vec<Traffic> = Vec::new();
     // The older of two that cannot both hold stays in force.
     let mut policies: Vec<&Object<'_>> = cluster.of_kind("BackendTrafficPolicy").collect();
-    policies.sort_by_cached_key(|policy| (policy.created.clone(), policy.id()));
+    policies.sort_by_cached_key(|policy| policy.age());
     for policy in policies {
-        let traffic = Traffic::of(policy, findings);
+        let traffic = Traffic::of(cluster, door, policy, findings);
         for target in &traffic.targets {
             if !is_here(cluster, door, target, findings) {
                 continue;
@@ -80,11 +82,19 @@ impl Traffic {
         self.targets.iter().any(|target| target.kind == "Gateway")
     }
 
-    fn of(policy: &Object<'_>, findings: &mut Findings) -> Self {
+    fn of(
+        cluster: &Cluster<'_>,
+        door: &Door<'_, '_>,
+        policy: &Object<'_>,
+        findings: &mut Findings,
+    ) -> Self {
         let mut spec = policy.spec(findings);
+        let is_judged = |target: &Reference| door.judges(cluster, target);
         let mut traffic = Self {
             spot: policy.spot.clone(),
-            targets: targets(&mut spec, policy, findings),
+            targets: targets(&mut spec, policy, is_judged, findings),
+            age: policy.age(),
+            namespace: policy.namespace.clone(),
             limits: Vec::new(),
             retries: None,
             ejection: None,

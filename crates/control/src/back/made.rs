@@ -9,13 +9,13 @@ use config::{Node, Scalar, Value};
 use super::kept::{Kept, only};
 use super::{entries, items, said, texts};
 use crate::matching::MODEL;
-use crate::object::{AI, ENVOY, GATEWAY_API, member, text};
+use crate::object::{self, AI, ENVOY, GATEWAY_API, member, text};
 use crate::tree::Tree;
 
 /// The name of the one Gateway.
 const GATEWAY: &str = "tollgate";
 /// What an object is called.
-const NAME: &str = "write a name of lower-case letters, digits and -";
+const NAME: &str = "write a name of lower-case letters, digits, - and ., 60 bytes at most";
 /// The key under which tokens are counted.
 const TOKENS: &str = "llm_total_token";
 
@@ -524,8 +524,5 @@ fn object(version: &str, kind: &str, name: &str, created: Option<&str>, spec: Tr
 
 /// As objects are named.
 fn is_name(name: &str) -> bool {
-    let is_part = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let ends = [name.bytes().next(), name.bytes().last()];
-    let is_inside = name.bytes().all(|b| is_part(b) || b == b'-');
-    name.len() <= 60 && is_inside && ends.iter().all(|end| end.is_some_and(is_part))
+    name.len() <= 60 && object::is_name(name)
 }

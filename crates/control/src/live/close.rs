@@ -12,7 +12,7 @@ use crate::mode::Shut;
 
 impl Found {
     /// Closes what a faulty object was to open.
-    pub(super) fn close(&mut self, entry: &Entry, faults: &[Told]) {
+    pub(super) fn close(&mut self, entry: &Entry, faults: &[Told], entries: &[Entry]) {
         let id = key(&entry.id);
         match entry.id.kind.as_str() {
             "Gateway" => {
@@ -45,17 +45,20 @@ impl Found {
             }
             kind => {
                 self.mode.refused.insert(id, FAULTY.to_owned());
-                // The older one of two that say the same is in force.
-                if faults.iter().all(|(_, how)| *how == Some(Broken::Conflict)) {
+                // The older one of two that say the same is in force. Who calls is asked in one way, and what a second one says of that
+                // is not: it may have kept somebody out.
+                let is_conflict = faults.iter().all(|(_, how)| *how == Some(Broken::Conflict));
+                if is_conflict && kind != "SecurityPolicy" {
                     return;
                 }
-                // Limits on a client's connection, and costs, are of all routes.
-                self.mode.all_shut |= matches!(kind, "GatewayConfig" | "ClientTrafficPolicy");
+                // Costs are of all routes.
+                self.mode.all_shut |= kind == "GatewayConfig";
                 for target in &entry.targets {
                     self.close_target(&entry.id, target);
                 }
-                // Which objects labels mean, nobody says.
-                self.mode.all_shut |= entry.has_selectors;
+                for kind in &entry.selects {
+                    self.close_selected(&entry.id, kind.as_deref(), entries);
+                }
             }
         }
     }
@@ -75,9 +78,25 @@ impl Found {
         self.mode.shut_listeners.len() > before
     }
 
+    /// Closes what a policy chooses by labels. Which objects have them, nobody says; they are of its own namespace.
+    fn close_selected(&mut self, policy: &Id, kind: Option<&str>, entries: &[Entry]) {
+        let near = entries.iter().map(|entry| &entry.id);
+        let near = near.filter(|id| id.namespace == policy.namespace);
+        for id in near {
+            let is_route = matches!(
+                id.kind.as_str(),
+                "AIGatewayRoute" | "HTTPRoute" | "MCPRoute"
+            );
+            if is_route || kind.is_none_or(|kind| kind == id.kind) {
+                self.close_target(policy, id);
+            }
+        }
+    }
+
     fn close_target(&mut self, policy: &Id, target: &Id) {
         match target.kind.as_str() {
-            "Gateway" => self.mode.all_shut = true,
+            // Another Gateway has no route of ours.
+            "Gateway" => self.mode.all_shut |= self.gateway.as_ref() == Some(target),
             // What Envoy makes of an AIGatewayRoute is an HTTPRoute of its name: both words name either.
             "HTTPRoute" | "AIGatewayRoute" => {
                 self.close_route("HTTPRoute", target);

@@ -27,8 +27,8 @@ pub(crate) struct Entry {
     names: Vec<(Option<String>, String, String)>,
     /// What it is a policy for.
     pub(super) targets: Vec<Id>,
-    /// It is for what has certain labels.
-    pub(super) has_selectors: bool,
+    /// It is for what has certain labels: of which kinds, where that is said.
+    pub(super) selects: Vec<Option<String>>,
     /// The Gateways that it is attached to.
     pub(super) parents: Vec<(String, String)>,
     /// The ListenerSets that it is attached to.
@@ -73,7 +73,7 @@ impl Entry {
             created,
             names: config.into_iter().collect(),
             targets: Vec::new(),
-            has_selectors: false,
+            selects: Vec::new(),
             parents: Vec::new(),
             sets: Vec::new(),
             id,
@@ -97,7 +97,9 @@ impl Entry {
                     if key.ends_with("Ref") || key.ends_with("Refs") {
                         self.note(key, &entry.node);
                     }
-                    self.has_selectors |= key == "targetSelectors";
+                    if key == "targetSelectors" {
+                        self.note_selectors(&entry.node);
+                    }
                     self.walk(&entry.node);
                 }
             }
@@ -134,6 +136,15 @@ impl Entry {
                 }),
                 _ => self.names.push((kind, namespace, name)),
             }
+        }
+    }
+
+    /// Notes what is chosen by labels.
+    fn note_selectors(&mut self, node: &Node) {
+        let kind = |item: &Node| text(item, "kind").map(str::to_owned);
+        match &node.value {
+            Value::List(items) => self.selects.extend(items.iter().map(kind)),
+            Value::Map(_) | Value::Scalar(_) => self.selects.push(None),
         }
     }
 
@@ -192,10 +203,12 @@ pub(super) fn of_gate(
         gateway: (entry.id.namespace.clone(), entry.id.name.clone()),
         ids: BTreeSet::new(),
         named: BTreeSet::new(),
+        named_by_door: BTreeSet::new(),
     };
     kept.iter()
         .filter_map(|at| entries.get(*at))
         .for_each(|e| reach.take(e));
+    reach.named_by_door.clone_from(&reach.named);
     for (_, set) in of_kind("ListenerSet") {
         let of = match set.parents.contains(&reach.gateway) {
             true => &mut report.sets,
@@ -224,9 +237,13 @@ pub(super) fn of_gate(
 struct Reach {
     gateway: (String, String),
     ids: BTreeSet<Id>,
-    /// By namespace, name, and kind where that is said.
-    named: BTreeSet<(String, String, Option<String>)>,
+    named: BTreeSet<Name>,
+    /// By the Gateway and its class.
+    named_by_door: BTreeSet<Name>,
 }
+
+/// Namespace, name, and kind where that is said.
+type Name = (String, String, Option<String>);
 
 impl Reach {
     fn take(&mut self, entry: &Entry) {
@@ -259,25 +276,16 @@ impl Reach {
             // They are watched because something of ours names them, and what allows is not for itself.
             "Secret" | "ConfigMap" | "ReferenceGrant" | "Service" | "EndpointSlice" | "Pod"
             | "Namespace" => true,
-            _ if self.names(kind, namespace, name) => true,
+            // They say what holds for all: what a route names may be called as they are, and is something else.
+            "EnvoyProxy" | "GatewayConfig" => names(&self.named_by_door, kind, namespace, name),
+            // Nothing names a policy, but may name what is called so.
+            kind if !kind.ends_with("Policy") && names(&self.named, kind, namespace, name) => true,
             _ => {
                 let is_near = || self.ids.iter().any(|id| id.namespace == *namespace);
                 entry.targets.iter().any(|target| self.has(target))
-                    || entry.has_selectors && is_near()
+                    || !entry.selects.is_empty() && is_near()
             }
         }
-    }
-
-    fn names(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        let named = |kind: Option<&str>| {
-            let name = (
-                namespace.to_owned(),
-                name.to_owned(),
-                kind.map(str::to_owned),
-            );
-            self.named.contains(&name)
-        };
-        named(Some(kind)) || named(None)
     }
 
     /// Whether what a policy is for is the gate's.
@@ -290,6 +298,14 @@ impl Reach {
         // Services are not read: a route names them.
         let is_service = target.kind == "Service";
         self.ids.iter().any(is_it)
-            || is_service && self.names(&target.kind, &target.namespace, &target.name)
+            || is_service && names(&self.named, &target.kind, &target.namespace, &target.name)
     }
+}
+
+fn names(all: &BTreeSet<Name>, kind: &str, namespace: &str, name: &str) -> bool {
+    let named = |kind: Option<&str>| {
+        let kind = kind.map(str::to_owned);
+        all.contains(&(namespace.to_owned(), name.to_owned(), kind))
+    };
+    named(Some(kind)) || named(None)
 }

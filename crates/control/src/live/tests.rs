@@ -841,6 +841,7 @@ mod asked;
 mod gateway_api;
 mod gateway_tls;
 mod listener_sets;
+mod namespaces;
 mod pools;
 mod tools;
 

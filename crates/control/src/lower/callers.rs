@@ -2,11 +2,12 @@
 //!
 //! Not here: callers that are proven (`security`).
 
-use super::headers::Headers;
+use super::headers::{Headers, Named};
+use super::open::{self, Taking};
 use crate::backends::free;
 use crate::findings::Findings;
 use crate::gateway::Door;
-use crate::matching::{HeaderMatch, How};
+use crate::matching::{HeaderMatch, How, MODEL};
 use crate::plain::PlainRoute;
 use crate::route::ModelRoute;
 use crate::security::Security;
@@ -29,6 +30,29 @@ fn may_name(header: &HeaderMatch, findings: &mut Findings) -> bool {
     false
 }
 
+/// Whether what proves callers says what a header says. Where it does not, that is the fault of what goes by the header: who calls is
+/// asked for all.
+fn is_proven(header: &HeaderMatch, security: &Security, findings: &mut Findings) -> bool {
+    let Some((spot, member)) = security.says_nothing_of(&header.name) else {
+        return true;
+    };
+    let name = &header.name;
+    let says = format!(
+        "goes by {name}, and {}, which proves who calls, says nothing of it",
+        spot.object
+    );
+    let hint = format!("write {member} for {name} there, or leave the header out");
+    findings.fault(&header.spot, says, hint);
+    false
+}
+
+/// Those to models, of plain HTTP, and to tools.
+pub(super) type Routes<'r, 'c, 'n> = (
+    &'r [ModelRoute<'c, 'n>],
+    &'r [PlainRoute<'c, 'n>],
+    &'r [ToolRoute<'c, 'n>],
+);
+
 /// The header that names callers, and who they are.
 pub(crate) struct Callers {
     header: Option<String>,
@@ -47,11 +71,10 @@ pub(crate) struct Callers {
 
 impl Callers {
     pub(super) fn of(
-        models: &[ModelRoute<'_, '_>],
-        plain: &[PlainRoute<'_, '_>],
-        tools: &[ToolRoute<'_, '_>],
+        (models, plain, tools): Routes<'_, '_, '_>,
         traffic: &[Traffic],
         security: &Security,
+        taking: Option<&[Taking<'_>]>,
         findings: &mut Findings,
     ) -> Self {
         let headers = Headers::of(models, plain, tools, traffic, security);
@@ -67,11 +90,11 @@ impl Callers {
         if !plain.is_empty() {
             headers.told_to_services(security, findings);
         }
-        for header in headers.rules.iter().chain(&headers.limits) {
-            callers.note(header, findings);
+        for named in &headers.callers {
+            callers.note(named, security, taking, findings);
         }
-        for header in &headers.users {
-            callers.note_user(header, findings);
+        for named in &headers.users {
+            callers.note_user(named.header, security, findings);
         }
         let are_known = callers.name(&headers, security);
         callers.open(models, plain, tools, are_known, findings);
@@ -81,14 +104,14 @@ impl Callers {
     /// Names them by what rules, limits and keys say; whether keys name them all.
     fn name(&mut self, headers: &Headers<'_>, security: &Security) -> bool {
         let quiet = &mut Findings::default();
-        let services = headers.services.iter();
-        let services = services.filter(|header| Some(&header.name) == self.header.as_ref());
-        let of_rules = headers.rules.iter().chain(services);
+        // One that was refused names nobody.
+        let is_it = |header: &&HeaderMatch| Some(&header.name) == self.header.as_ref();
+        let services = headers.services.iter().copied();
+        let of_rules = headers.rules.iter().copied().chain(services);
+        let of_rules = of_rules.filter(is_it);
         self.routed = of_rules.flat_map(|header| header.values(quiet)).collect();
-        let of_limits = headers
-            .limits
-            .iter()
-            .flat_map(|header| header.values(quiet));
+        let of_limits = headers.limits.iter().copied().filter(is_it);
+        let of_limits = of_limits.flat_map(|header| header.values(quiet));
         let keys = security.keys.as_ref().zip(self.header.as_deref());
         let clients = keys.and_then(|(keys, header)| keys.known_by(header));
         let are_known = clients.is_some();
@@ -130,9 +153,11 @@ impl Callers {
         let first = first.map(|(spot, _)| spot);
         let of_tools = tools.iter().find(|route| is_open(&route.headers));
         let first = first.or(of_tools.map(|route| &route.object.spot));
+        let of_services = of_services.find(|one| is_open(&one.headers));
+        let first = first.or(of_services.map(|one| &one.spot));
         // A gate to which nothing is attached knows everybody, and has nothing for anybody.
         let is_bare = models.is_empty() && plain.is_empty() && tools.is_empty();
-        self.is_open = first.is_some() || is_bare || of_services.any(|one| is_open(&one.headers));
+        self.is_open = first.is_some() || is_bare;
         // Where each client is known by name, nobody calls without one.
         self.has_default = self.is_open && !are_known;
         if let (Some(spot), Some(header)) = (first, &self.header)
@@ -147,8 +172,8 @@ impl Callers {
     }
 
     /// Notes a header by which users are told apart.
-    fn note_user(&mut self, header: &HeaderMatch, findings: &mut Findings) {
-        if !may_name(header, findings) {
+    fn note_user(&mut self, header: &HeaderMatch, security: &Security, findings: &mut Findings) {
+        if !may_name(header, findings) || !is_proven(header, security, findings) {
             return;
         }
         let known = self.user_header.get_or_insert_with(|| header.name.clone());
@@ -160,14 +185,45 @@ impl Callers {
     }
 
     /// Notes a header by which callers are told apart.
-    fn note(&mut self, header: &HeaderMatch, findings: &mut Findings) {
+    fn note(
+        &mut self,
+        named: &Named<'_>,
+        security: &Security,
+        taking: Option<&[Taking<'_>]>,
+        findings: &mut Findings,
+    ) {
+        let header = named.header;
         if !may_name(header, findings) {
+            return;
+        }
+        if !is_proven(header, security, findings) {
+            // In files nothing is taken, and what would follow from leaving it out is not told.
+            if taking.is_none() {
+                self.header.get_or_insert_with(|| header.name.clone());
+            }
+            return;
+        }
+        // Where keys say who calls, all who may are named.
+        let are_known = security.keys.is_some() && security.issuers.is_empty();
+        let is_new = self.header.is_none() && !are_known && !named.is_for_all;
+        let older = taking.and_then(|all| open::older(named, all));
+        if let Some(older) = older.filter(|_| is_new) {
+            let says = format!(
+                "would be the header of all callers, and {}, which is older, takes calls whatever it says: those with a value that is not named would be refused",
+                older.spot.object
+            );
+            let hint =
+                "have a SecurityPolicy for the Gateway prove callers by it, or run a gate for each";
+            findings.fault(&header.spot, says, hint);
             return;
         }
         let known = self.header.get_or_insert_with(|| header.name.clone());
         if *known != header.name {
             let says = format!("is a second header by which calls are told apart, beside {known}");
-            let hint = "callers are known by one: use the same in all rules and limits";
+            let hint = match config::nearest(&header.name, &[MODEL, known]) {
+                Some(near) => format!("did you mean {near}?"),
+                None => "callers are known by one: use the same in all rules and limits".to_owned(),
+            };
             findings.fault(&header.spot, says, hint);
         }
     }
@@ -222,7 +278,7 @@ impl Callers {
             let issuers = security
                 .issuers
                 .iter()
-                .map(|issuer| issuer.tree(header, self.user_header(), &self.default, findings));
+                .map(|issuer| issuer.tree(header, self.user_header(), &self.default));
             let mut issuers: Vec<Tree> = issuers.collect();
             return match issuers.len() {
                 1 => issuers.remove(0),
@@ -231,9 +287,6 @@ impl Callers {
         }
         if let Some(keys) = &security.keys {
             let header = self.header().filter(|_| !self.named.is_empty());
-            if let Some(header) = self.user_header() {
-                keys.says_nothing_of(header, findings);
-            }
             let is_routed =
                 |client: &str| self.is_open || self.routed.iter().any(|named| named == client);
             return keys.tree(header, &self.default, is_routed, findings);

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::callers::Callers;
-use crate::findings::Findings;
+use crate::findings::{Findings, Spot};
 use crate::matching::{How, MODEL, Wanted};
+use crate::object::Object;
 use crate::route::Counted;
 use crate::traffic::{LimitRule, Traffic};
 use crate::tree::Tree;
@@ -19,6 +20,42 @@ pub(crate) struct Part {
     pub(crate) limits: Vec<Tree>,
     /// Which rules of the policy these are.
     pub(crate) counted: Vec<usize>,
+}
+
+/// A rule of a route, to which a policy's limits come.
+#[derive(Clone, Copy)]
+pub(super) struct Held<'h> {
+    pub(super) route: &'h Object<'h>,
+    pub(super) spot: &'h Spot,
+    pub(super) traffic: Option<&'h Traffic>,
+    pub(super) is_live: bool,
+}
+
+impl Held<'_> {
+    /// Makes something of limits. In a cluster, what is wrong with one of the Gateway's on a route of another namespace is that
+    /// route's fault: without it the limit is sound.
+    pub(super) fn told<T>(
+        self,
+        findings: &mut Findings,
+        make: impl FnOnce(&mut Findings) -> T,
+    ) -> T {
+        let of_gateway = self.traffic.filter(|policy| policy.is_for_all());
+        let of_other = of_gateway.filter(|policy| policy.namespace != self.route.namespace);
+        let Some(policy) = of_other.filter(|_| self.is_live) else {
+            return make(findings);
+        };
+        let mut own = Findings::default();
+        let made = make(&mut own);
+        findings.warnings.extend(own.warnings);
+        for fault in own.faults {
+            let says = format!(
+                "is held to a limit of {}, which {}",
+                policy.spot.object, fault.says
+            );
+            findings.fault(self.spot, says, fault.hint);
+        }
+        made
+    }
 }
 
 /// Cuts a rule's callers and models.

@@ -2,7 +2,7 @@
 //!
 //! Not here: which of a rule's calls earlier ones leave (`routes`), rules of plain HTTP (`plain_rules`).
 
-use super::limits::{self, Part};
+use super::limits::{self, Held, Part};
 use super::routes::{Draft, Made, matched};
 use super::written::{Written, manner};
 use crate::backends::Manner;
@@ -34,14 +34,22 @@ impl Made<'_> {
         let first = refs.first().and_then(|of| of.model.clone());
         let is_one_model = refs.iter().all(|of| of.model == first);
         let traffic = self.traffic_of(route.object);
-        let parts = limits::parts(
-            &draft.workloads,
-            draft.models.as_deref(),
+        let held = Held {
+            route: route.object,
+            spot: draft.spot,
             traffic,
-            self.callers,
-            &route.costs,
-            findings,
-        );
+            is_live: self.is_live,
+        };
+        let parts = held.told(findings, |findings| {
+            limits::parts(
+                &draft.workloads,
+                draft.models.as_deref(),
+                traffic,
+                self.callers,
+                &route.costs,
+                findings,
+            )
+        });
         for Part {
             workloads,
             models,
@@ -98,7 +106,9 @@ impl Made<'_> {
                     ..Written::of(name, &workloads, &spread.backends, draft.spot)
                 });
             }
-            self.count(traffic, &counted, &workloads, findings);
+            held.told(findings, |findings| {
+                self.count(traffic, &counted, &workloads, findings);
+            });
         }
     }
 }

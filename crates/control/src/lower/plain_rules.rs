@@ -2,7 +2,7 @@
 //!
 //! Not here: which of several rules wins (`policy::plain`), rules for models (`model_rules`).
 
-use super::limits::{self, Part};
+use super::limits::{self, Held, Part};
 use super::routes::{Made, name_of};
 use super::written::{Written, manner};
 use crate::backends::Manner;
@@ -64,7 +64,15 @@ impl Made<'_> {
             return;
         }
         let traffic = self.traffic_of(route.object);
-        let parts = limits::parts(&workloads, None, traffic, self.callers, &[], findings);
+        let held = Held {
+            route: route.object,
+            spot: &one.spot,
+            traffic,
+            is_live: self.is_live,
+        };
+        let parts = held.told(findings, |findings| {
+            limits::parts(&workloads, None, traffic, self.callers, &[], findings)
+        });
         for Part {
             workloads,
             models,
@@ -96,7 +104,9 @@ impl Made<'_> {
                 weights: &spread.weights,
                 ..Written::of(name, &workloads, &spread.backends, &one.spot)
             });
-            self.count(traffic, &counted, &workloads, findings);
+            held.told(findings, |findings| {
+                self.count(traffic, &counted, &workloads, findings);
+            });
         }
     }
 

@@ -5,11 +5,12 @@
 //! Not here: single routes and servers (`tools`), what is asked of callers for all routes (`security`).
 
 use super::callers::Callers;
-use super::limits::{counts, is_by_model, is_each_apart, limit};
+use super::limits::{Held, counts, is_by_model, is_each_apart, limit};
 use super::routes::Made;
 use super::written::manner;
 use crate::backends::free;
 use crate::findings::{Broken, Findings};
+use crate::object::Object;
 use crate::plain::PlainRoute;
 use crate::route::{ModelRoute, Times};
 use crate::security::Security;
@@ -25,53 +26,57 @@ pub(super) fn policies(
     security: &mut Security,
     findings: &mut Findings,
 ) -> Option<Tree> {
-    let open = tools.iter_mut().filter(|route| !route.is_closed);
-    let mut open: Vec<&mut ToolRoute<'_, '_>> = open.collect();
-    let of_others = models.iter().map(|route| route.object);
-    let mut of_others = of_others.chain(plain.iter().map(|route| route.object));
-    let other = of_others.next();
-    let mut first: Option<(String, String)> = None;
-    for route in &open {
-        let spot = route.policy.spot.as_ref().unwrap_or(&route.object.spot);
-        let print = route.policy.print();
-        let id = route.object.id();
-        if let Some(other) = other.filter(|_| !route.policy.is_nothing()) {
-            let says = format!(
-                "is not for {} {}, and callers are known in one way",
-                other.kind,
-                other.id()
-            );
-            let hint = "write it in a SecurityPolicy for the Gateway, or run a gate for each";
-            findings.fault(spot, says, hint);
-        }
-        match &first {
-            Some((known, _)) if *known == print => {}
-            Some((_, other)) => {
-                let says =
-                    format!("is not what MCPRoute {other} says, and callers are known in one way");
-                findings.fault(spot, says, "write the same in all, or run a gate for each");
-            }
-            None => first = Some((print, id)),
+    let mut open: Vec<&mut ToolRoute<'_, '_>> = Vec::new();
+    for route in tools.iter_mut().filter(|route| !route.is_closed) {
+        if is_said(&route.policy, security) {
+            let says = "says who calls beside a SecurityPolicy, and callers are known in one way";
+            let spot = route.policy.spot.as_ref().unwrap_or(&route.object.spot);
+            findings.fault(spot, says, "keep one of them");
+        } else {
+            open.push(route);
         }
     }
+    let of_models = models.iter().filter(|route| route.is_open());
+    let of_models = of_models.map(|route| route.object);
+    let of_plain = plain.iter().filter(|route| route.is_open());
+    let of_others = of_models.chain(of_plain.map(|route| route.object));
+    let nothing = Policy::default();
+    let of_tools = open.iter().map(|route| (route.object, &route.policy));
+    let all = of_others.map(|object| (object, &nothing));
+    let mut all: Vec<(&Object<'_>, &Policy)> = all.chain(of_tools).collect();
+    all.sort_by_cached_key(|(object, _)| object.age());
+    // The oldest says in which way callers are known.
+    let (first, way) = *all.first()?;
+    let print = way.print();
+    for (object, policy) in all.iter().filter(|(_, policy)| policy.print() != print) {
+        let says = format!(
+            "is not of the callers of {} {}, and callers are known in one way",
+            first.kind,
+            first.id()
+        );
+        let hint = "say who calls in a SecurityPolicy for the Gateway, or run a gate for each";
+        let spot = policy.spot.as_ref().unwrap_or(&object.spot);
+        findings.fault(spot, says, hint);
+    }
+    if way.is_nothing() {
+        return None;
+    }
     let route = open.first_mut()?;
-    let spot = route.policy.spot.clone()?;
     let Policy {
         oauth, keys, asked, ..
     } = std::mem::take(&mut route.policy);
-    let is_known = !security.issuers.is_empty() || security.keys.is_some();
-    if is_known && (oauth.is_some() || keys.is_some())
-        || security.asked.is_some() && asked.is_some()
-    {
-        let says = "says who calls beside a SecurityPolicy, and callers are known in one way";
-        findings.fault(&spot, says, "keep one of them");
-        return None;
-    }
     security.keys = security.keys.take().or(keys);
     security.asked = security.asked.take().or(asked);
     let oauth = oauth?;
     security.issuers.push(oauth.issuer);
     Some(oauth.told)
+}
+
+/// Whether a route says of callers what a SecurityPolicy says already.
+fn is_said(policy: &Policy, security: &Security) -> bool {
+    let is_known = !security.issuers.is_empty() || security.keys.is_some();
+    is_known && (policy.oauth.is_some() || policy.keys.is_some())
+        || security.asked.is_some() && policy.asked.is_some()
 }
 
 impl Made<'_> {
@@ -82,11 +87,10 @@ impl Made<'_> {
         oauth: Option<Tree>,
         findings: &mut Findings,
     ) -> Option<Tree> {
-        let mut servers: Vec<(String, Tree)> = Vec::new();
         let mut routes = Vec::new();
         let mut names = Vec::new();
         let mut taken: Vec<String> = Vec::new();
-        let mut is_prefixed = None;
+        let (servers, is_prefixed) = self.servers(tools, findings);
         let mut ordered: Vec<&ToolRoute<'_, '_>> = tools.iter().collect();
         ordered.sort_by_key(|route| std::cmp::Reverse(route.headers.len()));
         for route in ordered {
@@ -105,27 +109,16 @@ impl Made<'_> {
                 continue;
             }
             let traffic = self.traffic_of(route.object);
-            let timeouts = manner(traffic, &Times::default()).timeouts;
-            for server in &route.servers {
-                if *is_prefixed.get_or_insert(server.is_prefixed) != server.is_prefixed {
-                    let says = "has another prefixMode than the other servers, and names are made in one way";
-                    findings.fault(&server.spot, says, "write the same for all");
-                }
-                let tree = with(&server.tree, "timeouts", timeouts.clone());
-                match servers.iter().find(|(name, _)| *name == server.name) {
-                    Some((_, known)) if known.flow() == tree.flow() => {}
-                    Some(_) => {
-                        let says = format!(
-                            "is {} as another MCPRoute names it, with another address, key or selector",
-                            server.name
-                        );
-                        let hint = "say the same of it in both, or name another Backend";
-                        findings.fault(&server.spot, says, hint);
-                    }
-                    None => servers.push((server.name.clone(), tree)),
-                }
-            }
-            for (workloads, limits) in self.parts(traffic, &workloads, findings) {
+            let held = Held {
+                route: route.object,
+                spot: &route.object.spot,
+                traffic,
+                is_live: self.is_live,
+            };
+            let parts = held.told(findings, |findings| {
+                self.parts(traffic, &workloads, findings)
+            });
+            for (workloads, limits) in parts {
                 let name = free(&route.object.name, |name| names.iter().any(|of| of == name));
                 let own = route.servers.iter().map(|server| server.name.clone());
                 let own: Vec<String> = own.collect();
@@ -154,6 +147,40 @@ impl Made<'_> {
             ("routes", (!routes.is_empty()).then_some(Tree::List(routes))),
         ];
         names.first().map(|_| Tree::map(members))
+    }
+
+    /// The servers of all routes that are open, and whether their names stand before those of tools. The older route says it.
+    fn servers(
+        &self,
+        tools: &[ToolRoute<'_, '_>],
+        findings: &mut Findings,
+    ) -> (Vec<(String, Tree)>, Option<bool>) {
+        let mut servers: Vec<(String, Tree)> = Vec::new();
+        let mut is_prefixed = None;
+        for route in tools.iter().filter(|route| !route.is_closed) {
+            let traffic = self.traffic_of(route.object);
+            let timeouts = manner(traffic, &Times::default()).timeouts;
+            for server in &route.servers {
+                if *is_prefixed.get_or_insert(server.is_prefixed) != server.is_prefixed {
+                    let says = "has another prefixMode than the other servers, and names are made in one way";
+                    findings.fault(&server.spot, says, "write the same for all");
+                }
+                let tree = with(&server.tree, "timeouts", timeouts.clone());
+                match servers.iter().find(|(name, _)| *name == server.name) {
+                    Some((_, known)) if known.flow() == tree.flow() => {}
+                    Some(_) => {
+                        let says = format!(
+                            "is {} as another MCPRoute names it, with another address, key or selector",
+                            server.name
+                        );
+                        let hint = "say the same of it in both, or name another Backend";
+                        findings.fault(&server.spot, says, hint);
+                    }
+                    None => servers.push((server.name.clone(), tree)),
+                }
+            }
+        }
+        (servers, is_prefixed)
     }
 
     /// Callers that have the same limits. Calls of tools have neither a model nor tokens, so that limits of those count none of them.
