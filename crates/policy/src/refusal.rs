@@ -523,6 +523,14 @@ pub enum Refusal {
     /// Nobody can say whose files and batches are now.
     #[error("the gateway cannot look up now whose files and batches are")]
     BatchesUnavailable,
+    /// The caller may ask for this model, and not in batches.
+    #[error(
+        "model {model:?} is available to this workload and not in batches: the route that takes it is not the one with `batches`"
+    )]
+    ModelNotBatched {
+        /// The model.
+        model: String,
+    },
     /// It was made at its provider, and the disk took no note of whose it is.
     #[error(
         "this was made at the provider, and the gateway's disk did not take whose it is: nobody can reach it here; sent again, it would be made once more"

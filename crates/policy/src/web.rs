@@ -29,9 +29,9 @@ pub enum Hosts {
     /// Every host.
     #[default]
     Any,
-    /// `localhost`, the loopback addresses, and these names, in lower case.
+    /// `localhost`, the loopback addresses, and these names, in lower case; `*.` before one stands for each name below it.
     Loopback(Vec<Box<str>>),
-    /// These names and addresses, in lower case.
+    /// These names and addresses, in lower case; `*.` before one stands for each name below it.
     Only(Vec<Box<str>>),
 }
 
@@ -168,10 +168,7 @@ impl Hosts {
     /// leave it out; browsers never do.
     #[must_use]
     pub fn allows(&self, host: Option<&[u8]>) -> bool {
-        let named = |names: &[Box<str>], host: &[u8]| {
-            let mut names = names.iter();
-            names.any(|name| host.eq_ignore_ascii_case(name.as_bytes()))
-        };
+        let named = |names: &[Box<str>], host: &[u8]| names.iter().any(|name| is_named(host, name));
         let is_one = |with: &dyn Fn(&[u8]) -> bool| {
             host.is_none_or(|host| without_port(host).is_some_and(with))
         };
@@ -182,6 +179,16 @@ impl Hosts {
             Self::Only(names) => is_one(&|host| named(names, host)),
         }
     }
+}
+
+/// Whether a host goes by a name.
+fn is_named(host: &[u8], name: &str) -> bool {
+    let Some(below) = name.strip_prefix('*') else {
+        return host.eq_ignore_ascii_case(name.as_bytes());
+    };
+    let own = host.len().checked_sub(below.len());
+    let split = own.and_then(|own| host.split_at_checked(own));
+    split.is_some_and(|(own, rest)| !own.is_empty() && rest.eq_ignore_ascii_case(below.as_bytes()))
 }
 
 /// Whether it is the loopback address that nearly all clients of this machine name, with a port or without.

@@ -65,16 +65,18 @@ impl Manifests {
                 files: vec![(place.to_owned(), text)],
             }));
         };
-        let is_document = |name: &PathBuf| {
-            let extension = name.extension().and_then(|e| e.to_str());
-            let is_hidden = name
-                .file_name()
-                .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-            !is_hidden && extension.is_some_and(|e| matches!(e, "yaml" | "yml" | "json"))
-        };
-        names.retain(is_document);
+        names.retain(|name| !is_hidden(name));
         names.sort();
         let mut faults = Vec::new();
+        for below in names.iter().filter(|name| !is_document(name)) {
+            // What is not read may be what closes a door.
+            if let Some(file) = first_below(below, sources) {
+                let says = "holds objects of Kubernetes in a directory below the one that is named, and those are not read";
+                let hint = "put the file beside the others, or take the directory away";
+                faults.push(fault(Some(&file), says.to_owned(), hint));
+            }
+        }
+        names.retain(|name| is_document(name));
         if names.len() > FILES_MAX {
             faults.push(fault(None, format!("has more than {FILES_MAX} files"), ""));
             names.clear();
@@ -122,6 +124,29 @@ impl Manifests {
             .map(|(file, text): &(PathBuf, String)| input((file, text)))
             .collect()
     }
+}
+
+fn is_hidden(name: &Path) -> bool {
+    let name = name.file_name();
+    name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// Whether it is one of the files that are read, by its name.
+fn is_document(name: &Path) -> bool {
+    let extension = name.extension().and_then(|e| e.to_str());
+    let is = |of: &str| extension.is_some_and(|e| e.eq_ignore_ascii_case(of));
+    is("yaml") || is("yml") || is("json")
+}
+
+/// The first file with objects in a directory, where it is one.
+fn first_below(directory: &Path, sources: &dyn Sources) -> Option<PathBuf> {
+    let mut names = sources.list(directory).ok()?;
+    names.sort();
+    let mut documents = names
+        .into_iter()
+        .filter(|name| !is_hidden(name) && is_document(name))
+        .take(FILES_MAX);
+    documents.find(|name| text(name, sources).is_ok_and(|text| control::is_manifest(&text)))
 }
 
 fn text(name: &Path, sources: &dyn Sources) -> Result<String, String> {

@@ -127,9 +127,14 @@ fn meet(one: &ModelPattern, other: &ModelPattern) -> bool {
 /// name, a name that is near, or one of those that there are.
 fn meant(pattern: &ModelPattern, routes: &[&Route], s: &Snapshot) -> String {
     if let ModelPattern::Exact(name) = pattern {
-        let own = s.backends.iter().flat_map(|backend| &backend.model_names);
-        if let Some((model, _)) = own.into_iter().find(|(_, own)| ***own == **name) {
-            return format!("that is a backend's own name: write the gate's, {model}");
+        let mut own = s.backends.iter().flat_map(|backend| {
+            let names = backend.model_names.iter();
+            names.map(move |(model, own)| (&backend.name, model, own))
+        });
+        if let Some((backend, model, _)) = own.find(|(_, _, own)| ***own == **name) {
+            return format!(
+                "that is what the backend {backend} calls {model}: write {model}; what it costs there alone stands under prices.{model}.at.{backend}"
+            );
         }
         let replaces = |r: &&&Route| r.models.iter().any(|of| of.takes(name));
         let replaced = routes.iter().find(|r| r.model.is_some() && replaces(r));

@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 
+use policy::host_pattern::HostPattern;
 use policy::web::{Hosts, Origins, Web};
 
 use super::host::data_address;
@@ -12,7 +13,10 @@ use crate::schema::Document;
 
 impl super::Lowering<'_> {
     pub(super) fn web(&mut self, document: &Document) -> Web {
-        let hosts = self.hosts(document, data_address(document));
+        let mut hosts = self.hosts(document, data_address(document));
+        if let Hosts::Loopback(names) | Hosts::Only(names) = &mut hosts {
+            names.extend(hosts_of_listeners(document));
+        }
         let origins = document.cors.get().and_then(|cors| cors.origins.get());
         if origins.is_some() {
             for (place, route) in document.routes.items() {
@@ -64,6 +68,17 @@ impl super::Lowering<'_> {
         let text = |at: &At<T>| Box::from(text(&at.value).as_str());
         Listed::These(list.iter().map(text).collect())
     }
+}
+
+/// The hosts that listeners are for: they are answered for, whatever else is.
+fn hosts_of_listeners(document: &Document) -> impl Iterator<Item = Box<str>> {
+    let listen = document.listen.get().into_iter();
+    let listeners = listen.flat_map(|listen| listen.listeners.items());
+    let hosts = listeners.filter_map(|(_, listener)| listener.as_ref()?.host.get());
+    hosts.map(|at| match &at.value.0 {
+        HostPattern::Exact(name) => name.clone(),
+        HostPattern::Below(domain) => format!("*.{domain}").into(),
+    })
 }
 
 /// What a list with a `*` in it comes to.

@@ -361,8 +361,9 @@ impl Route {
             let global = Tree::map([("rules", Some(rules))]);
             let limits = Tree::map([("type", Some(said("Global"))), ("global", Some(global))]);
             let target = Tree::map([
-                ("group", Some(said(AI))),
-                ("kind", Some(said("AIGatewayRoute"))),
+                // The route that Agent Router makes of the other: a policy cannot name that one.
+                ("group", Some(said(GATEWAY_API))),
+                ("kind", Some(said("HTTPRoute"))),
                 ("name", Some(said(&self.name))),
             ]);
             let spec = Tree::map([

@@ -122,9 +122,10 @@ impl Checker<'_> {
         let backend = backend.and_then(|id| self.s.backend(*id));
         // Nothing is put in the place of a name within a file.
         let is_itself = backend.is_some_and(|backend| backend.model_name(model) == model);
-        match taken.at == self.chosen.at && is_itself {
-            true => Ok(()),
-            false => Err(Refusal::ModelNotFound { model: named() }),
+        match (taken.at == self.chosen.at, is_itself) {
+            (true, true) => Ok(()),
+            (false, _) => Err(Refusal::ModelNotBatched { model: named() }),
+            (true, false) => Err(Refusal::ModelNotFound { model: named() }),
         }
     }
 }

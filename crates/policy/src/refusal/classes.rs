@@ -99,9 +99,10 @@ impl Refusal {
             Self::McpNotFound { .. } => (200, invalid, "mcp_not_found"),
             Self::McpToolChanged { .. } => (403, "permission_error", "mcp_tool_changed"),
             Self::McpAmbiguous { .. } => (200, invalid, "mcp_ambiguous_name"),
-            Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } | Self::ModelBesides { .. } => {
-                (404, invalid, "model_not_found")
-            }
+            Self::ModelNotFound { .. }
+            | Self::ModelNotOwn { .. }
+            | Self::ModelNotBatched { .. }
+            | Self::ModelBesides { .. } => (404, invalid, "model_not_found"),
             Self::OwnModelRequired | Self::ModelRequired => (400, invalid, "model_required"),
             Self::ModelUnread => (403, "permission_error", "operation_not_allowed"),
             Self::Limited { .. } => (429, "rate_limit_error", "rate_limit_exceeded"),

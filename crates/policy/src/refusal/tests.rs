@@ -141,6 +141,9 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::BatchUncounted,
         Refusal::BatchesUnavailable,
         Refusal::MadeNotKept,
+        Refusal::ModelNotBatched {
+            model: "text-embedding-3-small".to_owned(),
+        },
         Refusal::SharedAccount {
             member: "previous_response_id",
         },
@@ -320,6 +323,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::BatchUncounted => "BatchUncounted",
         Refusal::BatchesUnavailable => "BatchesUnavailable",
         Refusal::MadeNotKept => "MadeNotKept",
+        Refusal::ModelNotBatched { .. } => "ModelNotBatched",
         Refusal::SharedAccount { .. } => "SharedAccount",
         Refusal::SharedAddress { .. } => "SharedAddress",
         Refusal::Method { .. } => "Method",

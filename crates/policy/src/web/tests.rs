@@ -66,6 +66,24 @@ fn elsewhere_the_list_alone_counts_and_without_one_every_host_is_answered() {
     assert!(Hosts::Any.allows(Some(b"evil.example")));
 }
 
+#[test]
+fn a_name_with_a_star_stands_for_those_below_it() {
+    for hosts in [Hosts::Only, Hosts::Loopback] {
+        let hosts = hosts(names(&["*.corp.example"]));
+        for host in ["a.corp.example", "A.b.Corp.example:8443"] {
+            assert!(hosts.allows(Some(host.as_bytes())), "{host}");
+        }
+        for host in [
+            "corp.example",
+            ".corp.example",
+            "acorp.example",
+            "a.corp.example.evil",
+        ] {
+            assert!(!hosts.allows(Some(host.as_bytes())), "{host}");
+        }
+    }
+}
+
 /// What becomes of a request with these fields where these origins are allowed.
 fn asked(method: &str, fields: &[(&str, &str)], origins: Origins) -> Result<String, &'static str> {
     let web = Web {

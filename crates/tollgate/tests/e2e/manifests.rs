@@ -132,6 +132,13 @@ fn check_names_file_object_and_field_of_each_fault_and_what_is_left_out() {
         good.err
     );
     assert_eq!(good.out, ".: good (1 workload, 1 route, 1 backend)\n");
+    // What is below may be what closes a door.
+    fs::create_dir(dir.path().join("policies")).expect("a directory");
+    write("policies/b.YAML", &secret("canary-key"));
+    let below = tollgate(dir.path(), &["check", "-c", "."], &[WIDE]);
+    let says = "./policies/b.YAML: holds objects of Kubernetes in a directory below";
+    assert_eq!(below.code, Some(1));
+    assert!(below.err.starts_with(says), "{}", below.err);
     let empty = tempfile::tempdir().expect("a directory");
     let none = tollgate(empty.path(), &["check", "-c", "."], &[WIDE]);
     assert_eq!(none.code, Some(1));

@@ -108,10 +108,24 @@ fn sent<'s>(route: &'s Route, budget: &'s Budget) -> (Vec<&'s str>, bool) {
     // Any model may come; the budget may still know which of them it counts.
     let named: Vec<&str> = budget.models.iter().filter_map(exact).collect();
     if named.is_empty() || named.len() < budget.models.len() {
-        return (listed, true);
+        let may_meet = |of_route| budget.models.iter().any(|of| may_meet(of, of_route));
+        let others = route.models.is_empty()
+            || budget.models.is_empty()
+            || route.models.iter().any(may_meet);
+        return (listed, others);
     }
     let takes = |name: &&str| route.models.is_empty() || route.models.iter().any(|p| p.takes(name));
     (named.into_iter().filter(takes).collect(), false)
+}
+
+/// Whether some model is taken by both.
+fn may_meet(one: &ModelPattern, other: &ModelPattern) -> bool {
+    match (one, other) {
+        (ModelPattern::Exact(name), of) | (of, ModelPattern::Exact(name)) => of.takes(name),
+        (ModelPattern::Prefix(a), ModelPattern::Prefix(b)) => {
+            a.starts_with(b.as_str()) || b.starts_with(a.as_str())
+        }
+    }
 }
 
 fn exact(pattern: &ModelPattern) -> Option<&str> {
