@@ -1,5 +1,6 @@
 //! Signed tokens by file and by URL, with keys that rotate; tokens that an endpoint is asked about.
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use super::issuer::{claims, jwks, now, signed};
 use super::{assert_invalid, bearer, call, config, echo, told};
 use crate::harness::answer::json as answer;
-use crate::harness::{Gate, Step, Upstream};
+use crate::harness::{Connection, Gate, PartialUpstream, Step, Upstream, post};
 
 /// Signed tokens of the test's issuer, whose keys are there.
 fn source(keys: &str) -> String {
@@ -222,4 +223,38 @@ fn an_endpoint_that_is_away_is_neither_yes_nor_no() {
         told(&call(&gate, &[])),
         (401, "credential_missing".to_owned())
     );
+}
+
+#[test]
+fn who_leaves_while_somebody_is_asked_who_it_is_leaves_a_record_and_nothing_open() {
+    let endpoint = PartialUpstream::start(Vec::new());
+    let ledger = tempfile::tempdir().expect("a directory");
+    let config = format!(
+        "identity: [ {{ introspection: {{ url: http://{}/introspect, workload: chat }} }} ]\n\
+         backends: {{ up: {{ url: http://127.0.0.1:1/v1, credential: {{ inline: k }} }} }}\n\
+         routes: [ {{ workload: chat, match: {{ model: m }}, backend: up, batches: {{ api: openai }} }} ]\n\
+         mcp: {{ secret: {{ inline: {} }}, servers: {{ s: {{ url: http://127.0.0.1:1/mcp }} }}, routes: [ {{ workload: chat }} ] }}\n\
+         ledger: {{ path: {} }}\n",
+        endpoint.address,
+        "s".repeat(32),
+        ledger.path().join("usage.db").display()
+    );
+    let gate = Gate::start(&config, &[]);
+    let paths = ["/v1/files", "/v1/batches", "/mcp"];
+    for (nth, path) in paths.iter().enumerate() {
+        let mut connection = Connection::open(gate.data);
+        let request = post(path, &[&bearer(&format!("opaque-{nth}"))], "{}");
+        connection
+            .tcp
+            .write_all(&request)
+            .expect("the gate takes it");
+        endpoint.reached();
+    }
+    let records = gate.records(paths.len());
+    for record in &records {
+        assert_eq!(record["outcome"], "aborted", "{record}");
+    }
+    testing::eventually("no exchange is open", || {
+        gate.metric("tollgate_open_exchanges", &[]) < 0.5
+    });
 }
