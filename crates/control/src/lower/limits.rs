@@ -31,7 +31,17 @@ pub(super) struct Held<'h> {
     pub(super) is_live: bool,
 }
 
+/// What is wrong with a limit of the Gateway's, as it is told of a route.
+pub(super) fn of_gateway(policy: &Traffic, says: &str) -> String {
+    format!("is held to a limit of {}, which {says}", policy.spot.object)
+}
+
 impl Held<'_> {
+    /// Whether the policy is for the Gateway of a cluster, and the route is in its namespace.
+    pub(super) fn is_of_owner(self, policy: &Traffic) -> bool {
+        self.is_live && policy.is_for_all() && self.route.namespace == policy.namespace
+    }
+
     /// Makes something of limits. In a cluster, what is wrong with one of the Gateway's on a route of another namespace is that
     /// route's fault: without it the limit is sound.
     pub(super) fn told<T>(
@@ -39,8 +49,8 @@ impl Held<'_> {
         findings: &mut Findings,
         make: impl FnOnce(&mut Findings) -> T,
     ) -> T {
-        let of_gateway = self.traffic.filter(|policy| policy.is_for_all());
-        let of_other = of_gateway.filter(|policy| policy.namespace != self.route.namespace);
+        let for_all = self.traffic.filter(|policy| policy.is_for_all());
+        let of_other = for_all.filter(|policy| policy.namespace != self.route.namespace);
         let Some(policy) = of_other.filter(|_| self.is_live) else {
             return make(findings);
         };
@@ -48,11 +58,7 @@ impl Held<'_> {
         let made = make(&mut own);
         findings.warnings.extend(own.warnings);
         for fault in own.faults {
-            let says = format!(
-                "is held to a limit of {}, which {}",
-                policy.spot.object, fault.says
-            );
-            findings.fault(self.spot, says, fault.hint);
+            findings.fault(self.spot, of_gateway(policy, &fault.says), fault.hint);
         }
         made
     }

@@ -107,7 +107,7 @@ impl Made<'_> {
                 });
             }
             held.told(findings, |findings| {
-                self.count(traffic, &counted, &workloads, findings);
+                self.count(held, &counted, &workloads, findings);
             });
         }
     }

@@ -105,7 +105,7 @@ impl Made<'_> {
                 ..Written::of(name, &workloads, &spread.backends, &one.spot)
             });
             held.told(findings, |findings| {
-                self.count(traffic, &counted, &workloads, findings);
+                self.count(held, &counted, &workloads, findings);
             });
         }
     }

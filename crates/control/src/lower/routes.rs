@@ -33,10 +33,13 @@ pub(super) struct Made<'m> {
     pub(super) routes: Vec<Tree>,
     pub(super) names: Vec<String>,
     /// Which limits are part of which routes, by policy, rule and caller.
-    pub(super) shared: BTreeMap<(Rc<str>, usize, String), u32>,
+    pub(super) shared: BTreeMap<(Rc<str>, usize, String), Counted>,
     /// The models that earlier routes take of each caller's calls.
     taken: BTreeMap<String, Vec<Wanted>>,
 }
+
+/// How often, and the namespace and place of the first.
+pub(super) type Counted = (u32, String, Spot);
 
 /// Callers and models of a rule, before its limits.
 pub(super) struct Draft<'d> {

@@ -15,7 +15,7 @@ use crate::plain::PlainRoute;
 use crate::route::{ModelRoute, Times};
 use crate::security::Security;
 use crate::tools::{Policy, ToolRoute};
-use crate::traffic::{LimitRule, Traffic};
+use crate::traffic::LimitRule;
 use crate::tree::Tree;
 
 /// Puts what routes to tools say of their callers where it holds for all; gives what clients learn of it.
@@ -115,9 +115,7 @@ impl Made<'_> {
                 traffic,
                 is_live: self.is_live,
             };
-            let parts = held.told(findings, |findings| {
-                self.parts(traffic, &workloads, findings)
-            });
+            let parts = held.told(findings, |findings| self.parts(held, &workloads, findings));
             for (workloads, limits) in parts {
                 let name = free(&route.object.name, |name| names.iter().any(|of| of == name));
                 let own = route.servers.iter().map(|server| server.name.clone());
@@ -186,11 +184,11 @@ impl Made<'_> {
     /// Callers that have the same limits. Calls of tools have neither a model nor tokens, so that limits of those count none of them.
     fn parts(
         &mut self,
-        traffic: Option<&Traffic>,
+        held: Held<'_>,
         workloads: &[String],
         findings: &mut Findings,
     ) -> Vec<(Vec<String>, Vec<Tree>)> {
-        let rules = traffic.map_or(&[][..], |traffic| &traffic.limits);
+        let rules = held.traffic.map_or(&[][..], |traffic| &traffic.limits);
         let rules = rules.iter().enumerate();
         let rules: Vec<(usize, &LimitRule)> = rules
             .filter(|(_, rule)| rule.key.is_none() && !is_by_model(rule))
@@ -225,7 +223,7 @@ impl Made<'_> {
         }
         let mut made = Vec::new();
         for (holding, workloads) in parts {
-            self.count(traffic, &holding, &workloads, findings);
+            self.count(held, &holding, &workloads, findings);
             let held = rules.iter().filter(|(index, _)| holding.contains(index));
             let limits = held.filter_map(|(_, rule)| limit(rule, self.callers, &[], findings));
             made.push((workloads, limits.collect()));

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use super::limits::{Held, of_gateway};
 use super::routes::Made;
 use crate::backends::{Manner, free};
 use crate::findings::{Findings, Spot};
@@ -81,12 +82,13 @@ impl Made<'_> {
     /// Notes which limits came to be part of a route; one that is for all routes together can be part of one.
     pub(super) fn count(
         &mut self,
-        traffic: Option<&Traffic>,
+        held: Held<'_>,
         counted: &[usize],
         workloads: &[String],
         findings: &mut Findings,
     ) {
-        let Some(traffic) = traffic else { return };
+        let Some(traffic) = held.traffic else { return };
+        let home = &held.route.namespace;
         for (index, rule) in traffic
             .limits
             .iter()
@@ -95,17 +97,20 @@ impl Made<'_> {
         {
             for workload in workloads {
                 let key = (Rc::clone(&traffic.spot.object), index, workload.clone());
-                let count = self.shared.entry(key).or_default();
+                let first = (0, home.clone(), held.spot.clone());
+                let (count, namespace, spot) = self.shared.entry(key).or_insert(first);
                 *count += 1;
-                if rule.is_shared && *count == 2 {
-                    let says = format!(
-                        "is shared by routes, and {workload} would have as much on each of them"
-                    );
-                    findings.fault(
-                        &rule.spot,
-                        says,
-                        "leave shared out, or send these calls by one rule",
-                    );
+                if !rule.is_shared || *count != 2 {
+                    continue;
+                }
+                let says = format!(
+                    "is shared by routes, and {workload} would have as much on each of them"
+                );
+                let hint = "leave shared out, or send these calls by one rule";
+                // Of one in the Gateway's namespace and one in another it is the other's, whichever is asked first.
+                match held.is_of_owner(traffic) && *namespace != traffic.namespace {
+                    true => findings.fault(spot, of_gateway(traffic, &says), hint),
+                    false => findings.fault(&rule.spot, says, hint),
                 }
             }
         }

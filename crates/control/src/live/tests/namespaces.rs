@@ -661,6 +661,37 @@ fn a_route_to_which_a_limit_of_the_gateways_does_not_come_closes_itself() {
     }
 }
 
+/// Whichever of the two is asked first.
+#[test]
+fn of_two_routes_that_would_share_a_limit_of_the_gateways_that_of_another_namespace_is_closed() {
+    let shared = json!({ "shared": true, "limit": { "requests": 1000, "unit": "Hour" } });
+    let limits = json!({ "rateLimit": { "type": "Global", "global": { "rules": [shared] } } });
+    for team in TEAMS {
+        let mut all = gate();
+        all.extend(models(HOME, OLD, &[]));
+        for object in &mut all {
+            if object["kind"] == "AIGatewayRoute" {
+                object["spec"]["rules"][0]["matches"] = Value::Null;
+            }
+        }
+        let of_door = targets("Gateway", "door");
+        all.push(policy(
+            "BackendTrafficPolicy",
+            (HOME, "limits"),
+            NEW,
+            of_door,
+            &limits,
+        ));
+        all.extend(models(team, NEW, &[]));
+        let live = lowered(&all, None);
+        assert_eq!(
+            paths(&live),
+            pairs(&[("*", "open"), (team, "closed")]),
+            "{team}"
+        );
+    }
+}
+
 #[test]
 fn a_route_of_plain_http_beside_older_routes_to_models_with_hosts_closes_none_of_them() {
     for team in TEAMS {
