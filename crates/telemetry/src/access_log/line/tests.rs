@@ -311,7 +311,10 @@ fn the_manual_lists_exactly_these_fields() {
     full.tokens.invalid = false;
     full.tokens.doubtful = true;
     let doubtful = line(&full);
-    let written = [&said, &doubtful].map(|line| line.as_object().unwrap());
+    // Units are images, or else searches.
+    full.operation = Some(policy::operation::Operation::Images);
+    let images = line(&full);
+    let written = [&said, &doubtful, &images].map(|line| line.as_object().unwrap());
     let written = written.into_iter().flatten().map(|(name, _)| name.as_str());
     assert_eq!(listed, written.collect());
 }
