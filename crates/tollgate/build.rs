@@ -1,6 +1,6 @@
 //! Tells the program which Cargo profile it is built with: figures of another than `dist` are not those of what is shipped.
 //!
-//! Not here: what is made of it (`version`).
+//! Not here: who says it (`cli`, `version`).
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,12 @@ fn main() {
     let out = env::var_os("OUT_DIR").map(PathBuf::from);
     // PROFILE knows `debug` and `release` alone; a profile's folder is the one above `build`.
     let profile = out.as_deref().and_then(folder_above_build);
-    println!(
-        "cargo::rustc-env=TOLLGATE_PROFILE={}",
-        profile.unwrap_or("unknown")
-    );
+    let version = env!("CARGO_PKG_VERSION");
+    let said = match profile {
+        Some("dist") => version.to_owned(),
+        other => format!("{version} ({} build)", other.unwrap_or("unknown")),
+    };
+    println!("cargo::rustc-env=TOLLGATE_VERSION={said}");
 }
 
 fn folder_above_build(out: &Path) -> Option<&str> {

@@ -30,7 +30,7 @@ const GENERAL: &str = "General options";
 #[derive(Debug, Parser)]
 #[command(
     name = "tollgate",
-    version,
+    version = crate::version::VERSION,
     about,
     max_term_width = 80,
     long_about = "An AI gateway: every token passes the gate; every token is counted.\n\n\

@@ -172,7 +172,7 @@ fn run_verb(verb: cli::Verb, run_demo: Option<RunDemo>) -> ExitCode {
             }
         },
         cli::Verb::Usage(usage) => usage::usage(&usage),
-        cli::Verb::Version => told(&version::said()),
+        cli::Verb::Version => told(&format!("tollgate {}", version::VERSION)),
     }
 }
 

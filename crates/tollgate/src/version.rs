@@ -1,13 +1,7 @@
-//! What `tollgate version` says: the version, and of a build that is not what is shipped, which it is.
+//! The version, and of a build that is not what is shipped, which it is.
 //!
-//! Invariant: what is shipped (`dist`) says the version alone.
+//! Invariant: what is shipped (the profile `dist`) says the version alone.
 //! Not here: the version of a configuration (`serve`).
 
-/// The line.
-pub(crate) fn said() -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    match env!("TOLLGATE_PROFILE") {
-        "dist" => format!("tollgate {version}"),
-        profile => format!("tollgate {version} ({profile} build)"),
-    }
-}
+/// What `tollgate version` and `tollgate --version` say behind the name.
+pub(crate) const VERSION: &str = env!("TOLLGATE_VERSION");

@@ -52,7 +52,8 @@ fn explain_lists_the_budgets_that_count_the_model() {
     let dir = tempfile::tempdir().expect("a directory");
     let document = "backends: { up: { url: http://127.0.0.1:1/v1, models: [ gpt-5, claude-1 ] } }\n\
                     routes: [ { workload: w, backend: up } ]\n\
-                    budgets: { all: { tokens: 9, per: day }, claudes: { model: \"claude-*\", tokens: 5, per: day } }\n";
+                    budgets: { all: { tokens: 9, per: day }, claudes: { model: \"claude-*\", tokens: 5, per: day } }\n\
+                    ledger: { path: usage.db }\n";
     std::fs::write(dir.path().join("tollgate.yaml"), document).expect("a file");
     for (model, counted) in [
         ("gpt-5", &["all: 9 tokens each day"][..]),
