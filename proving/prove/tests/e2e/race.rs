@@ -199,7 +199,7 @@ fn an_echoing_tool_is_called_in_every_version_and_form_through_the_gate() {
         .arg("race")
         .arg(dir.path())
         .args(["--scenarios", &names.join(",")])
-        .args(["--repeat", "1", "--seconds", "0.5", "--json", "--out"])
+        .args(["--repeat", "1", "--seconds", "1.5", "--json", "--out"])
         .arg(dir.path().join("result.json"))
         .output()
         .expect("prove runs");

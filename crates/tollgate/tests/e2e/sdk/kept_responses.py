@@ -84,8 +84,8 @@ refused(openai.NotFoundError, 404, "response_not_found", lambda: ours.retrieve(u
 refused(
     openai.BadRequestError,
     400,
-    # Two workloads use the backend, and nobody knows whose that is.
-    "account_shared",
+    # Nobody has it: the gate does not, and the backend speaks another dialect.
+    "call_not_translatable",
     lambda: ours.create(model="m", input="a", previous_response_id="resp_of_somebody"),
 )
 shown.append("not_kept")
