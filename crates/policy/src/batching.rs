@@ -6,6 +6,7 @@
 
 mod charged;
 mod check;
+mod whose;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use wire::head::RequestHead;
 
 pub use self::charged::{Late, Used, charge_late, price_of};
 pub use self::check::{Checked, Checker, affordable};
+pub use self::whose::{answered, pieces};
 use crate::attribution;
 use crate::batches::{Batches, Maker, Owner};
 use crate::caller::{Caller, Claims, Proven};
