@@ -12,7 +12,7 @@ use std::sync::Arc;
 use wire::batch::{Api, Named};
 use wire::head::RequestHead;
 
-pub use self::charged::{Late, Used, charge_late, price_of};
+pub use self::charged::{BATCH_GIVEN_UP, Late, Used, charge_late, given_up, price_of};
 pub use self::check::{Checked, Checker, affordable};
 use crate::attribution;
 use crate::batches::{Batches, Maker, Owner};

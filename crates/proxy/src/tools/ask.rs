@@ -24,8 +24,7 @@ use policy::secret::Secret;
 use policy::snapshot::{Backend, Endpoint, Timeouts};
 use wire::head::{Known, Method};
 
-use super::call::OUT_OF_ORDER;
-use super::own_tokens::OwnToken;
+use crate::call::{OUT_OF_ORDER, OwnToken};
 use crate::deadline::Deadline;
 use crate::upstream::line::{Line, dial, reuse};
 use crate::upstream::{Answered, Outgoing, Response, Unwatched, h1, h2};
