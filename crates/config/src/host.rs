@@ -24,7 +24,7 @@ pub use self::credential::{
     ExchangeGrant, GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource,
     UpstreamCredential,
 };
-pub use self::login::{AdminLogin, LoginClient, LoginSource};
+pub use self::login::{AdminLogin, LoginClient, LoginSource, OAuthServer};
 
 pub use self::kubernetes::{
     AccessReviewSource, ApiServer, Fact, Piece, ReviewedAction, TokenReviewSource,

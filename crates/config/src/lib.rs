@@ -17,10 +17,10 @@ pub use host::{
     ClientTls, ContainerToken, ContentFormat, CredentialKind, CredentialSource, EndpointPicker,
     EngineMetrics, EngineStart, ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom,
     GoogleSource, Host, HostListener, IntrospectionSource, JwksSource, JwtSource, KeptResponses,
-    Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OtlpProtocol, Piece,
-    Program, ReviewedAction, StaticKey, Tls, TokenReviewSource, TokenSource, TokenizerSource,
-    ToolCommand, ToolDescription, Traces, UpstreamCredential, Vocabulary, WorkloadFrom,
-    WrittenRule,
+    Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OAuthServer, OtlpProtocol,
+    Piece, Program, ReviewedAction, StaticKey, Tls, TokenReviewSource, TokenSource,
+    TokenizerSource, ToolCommand, ToolDescription, Traces, UpstreamCredential, Vocabulary,
+    WorkloadFrom, WrittenRule,
 };
 pub use import::{Imported, import_agentgateway, import_litellm, import_portkey};
 pub use line::line_of;

@@ -1,7 +1,8 @@
 //! Login in a browser: OpenID Connect's authorisation code with PKCE, as pure steps.
 //!
 //! [`begin`] sends the browser to the provider and gives it a sealed state to keep; [`callback`] takes what the browser
-//! brings back, together with that state; [`id_token()`] says who it is, of what the provider gave for the code.
+//! brings back, together with that state; [`id_token()`] says who it is, of what the provider gave for the code, and where
+//! that is no ID token, [`user_claims()`] does.
 //! Invariant: a code is worth nothing without the state of the browser that asked for it (its verifier is sealed in
 //! there), and an ID token nothing without that state's nonce. Nothing is kept at the gate between the steps.
 //! Not here: asking the provider (`callout`), the session that follows (`session`), pages and cookies (the host).
@@ -10,6 +11,7 @@ mod fault;
 mod id_token;
 mod query;
 mod return_path;
+mod user;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,6 +22,7 @@ pub use self::fault::LoginFault;
 pub use self::id_token::{IdTokenFault, id_token};
 pub use self::query::encoded;
 pub use self::return_path::{RETURN_BYTES_MAX, ReturnPath};
+pub use self::user::user_claims;
 use crate::sealed::{NONCE_BYTES, Sealer};
 
 /// How long somebody may take to log in, seconds.
@@ -38,6 +41,8 @@ pub struct Registration {
     pub redirect_url: String,
     /// What is asked for beside `openid`.
     pub scopes: Vec<String>,
+    /// It gives ID tokens; a plain OAuth server does not.
+    pub has_id_tokens: bool,
 }
 
 /// What is drawn by chance for each login: unguessable, and never twice the same.
@@ -96,18 +101,27 @@ pub fn begin(
         expires_unix_s: unix_s.saturating_add(LOGIN_WITHIN_S),
     };
     let digest = ring::digest::digest(&ring::digest::SHA256, state.verifier.as_bytes());
+    let challenge = text(digest.as_ref());
     let scopes = registration.scopes.iter().map(String::as_str);
-    let scopes: Vec<&str> = ["openid"].into_iter().chain(scopes).collect();
-    let members = [
+    let openid = registration.has_id_tokens.then_some("openid");
+    let scopes: Vec<&str> = openid.into_iter().chain(scopes).collect();
+    let scopes = scopes.join(" ");
+    let mut members = vec![
         ("response_type", "code"),
         ("client_id", &registration.client_id),
         ("redirect_uri", &registration.redirect_url),
-        ("scope", &scopes.join(" ")),
+        ("scope", &*scopes),
         ("state", &state.state),
         ("nonce", &state.nonce),
-        ("code_challenge", &text(digest.as_ref())),
+        ("code_challenge", &*challenge),
         ("code_challenge_method", "S256"),
     ];
+    // What would bring it back is an ID token.
+    members.retain(|(name, value)| match *name {
+        "nonce" => registration.has_id_tokens,
+        "scope" => !value.is_empty(),
+        _ => true,
+    });
     // A map of texts is always JSON, and a path has its bound: it fits.
     let sealed = serde_json::to_vec(&state).unwrap_or_default();
     let sealed = sealer.seal(&sealed, chance.seal).unwrap_or_default();

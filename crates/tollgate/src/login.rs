@@ -65,12 +65,20 @@ struct Inner {
     registration: Registration,
     names: CookieNames,
     openid: OpenId,
-    keys: Arc<dyn IssuerKeys>,
-    rules: Rules,
+    witness: Witness,
     sessions: Arc<Sealer>,
     states: Sealer,
     life_s: u64,
     keep: Vec<String>,
+}
+
+/// What says who has logged in.
+#[derive(Debug)]
+enum Witness {
+    /// An ID token, by the provider's keys.
+    IdToken(Arc<dyn IssuerKeys>, Box<Rules>),
+    /// What the user endpoint of a plain OAuth server says, by this member.
+    User(String),
 }
 
 impl Logins {
@@ -85,7 +93,7 @@ impl Logins {
         written: &LoginClient,
     ) -> Result<Self, String> {
         let openid = services.provider(listener.name(), written, openid)?;
-        let keys = issuers::issuer(services, &written.issuer, &issuers::of_login(written))?;
+        let witness = Witness::of(services, written)?;
         let (sessions, states) = sealers(listener, written, &services.session_key(drawn_key))?;
         Ok(Self(Arc::new(Inner {
             registration: Registration {
@@ -93,18 +101,11 @@ impl Logins {
                 client_id: written.client_id.clone(),
                 redirect_url: written.redirect_url.clone(),
                 scopes: written.scopes.clone(),
+                has_id_tokens: written.oauth.is_none(),
             },
             names: names(listener, written),
             openid,
-            keys,
-            rules: Rules {
-                issuer: written.issuer.as_str().into(),
-                audiences: vec![written.client_id.as_str().into()],
-                types: Vec::new(),
-                algorithms: Vec::new(),
-                leeway_s: LEEWAY_S,
-                requires_expiry: true,
-            },
+            witness,
             sessions: Arc::new(sessions),
             states,
             life_s: written.session.as_secs(),
@@ -138,11 +139,39 @@ impl Logins {
     }
 }
 
+impl Witness {
+    fn of(services: &Services, written: &LoginClient) -> Result<Self, String> {
+        if let Some(server) = &written.oauth {
+            return Ok(Self::User(server.subject_claim.clone()));
+        }
+        let keys = issuers::issuer(services, &written.issuer, &issuers::of_login(written))?;
+        let rules = Rules {
+            issuer: written.issuer.as_str().into(),
+            audiences: vec![written.client_id.as_str().into()],
+            types: Vec::new(),
+            algorithms: Vec::new(),
+            leeway_s: LEEWAY_S,
+            requires_expiry: true,
+        };
+        Ok(Self::IdToken(keys, Box::new(rules)))
+    }
+}
+
 fn openid(handle: &Handle, written: &LoginClient) -> Result<OpenId, String> {
     let tls = trust_of(written)?;
     let client = Client::new(&tls, Bounds::default());
-    let openid = OpenId::new(handle, client, &written.issuer, client_auth(written));
-    openid.map_err(|fault| format!("issuer: {fault}"))
+    let (issuer, auth) = (&written.issuer, client_auth(written));
+    let Some(server) = &written.oauth else {
+        let openid = OpenId::new(handle, client, issuer, auth);
+        return openid.map_err(|fault| format!("issuer: {fault}"));
+    };
+    let endpoints = [
+        &*server.authorization_endpoint,
+        &*server.token_endpoint,
+        &*server.user_endpoint,
+    ];
+    let openid = OpenId::written(handle, client, issuer, auth, endpoints);
+    openid.map_err(|fault| format!("oauth.{fault}"))
 }
 
 fn trust_of(written: &LoginClient) -> Result<Tls, String> {
@@ -172,7 +201,9 @@ pub(crate) fn checked(
 /// In words, with the field that is wrong.
 pub(crate) fn check(listener: Listener, written: &LoginClient) -> Result<Sealer, String> {
     trust_of(written)?;
-    issuers::source(&written.issuer, &issuers::of_login(written))?;
+    if written.oauth.is_none() {
+        issuers::source(&written.issuer, &issuers::of_login(written))?;
+    }
     let (sessions, _states) = sealers(listener, written, &drawn_key())?;
     Ok(sessions)
 }
@@ -286,16 +317,20 @@ impl Inner {
             redirect_url: self.registration.redirect_url.clone(),
             from,
         };
-        let token = self.openid.id_token(code, CODE_WITHIN).await;
-        let token = token.map_err(|fault| match fault {
-            callout::Fault::Status { status, .. } if (400..500).contains(&status) => {
-                LoginFault::Code(fault.to_string())
+        let claims = match &self.witness {
+            Witness::IdToken(keys, rules) => {
+                let token = self.openid.id_token(code, CODE_WITHIN).await;
+                let token = token.map_err(|fault| nothing_given(&fault))?;
+                let claims = self.claims(&token, &returned.nonce, &**keys, rules);
+                claims.await?.all().clone()
             }
-            callout::Fault::TooMany(_) => LoginFault::TooOften(fault.to_string()),
-            fault => LoginFault::Unavailable(fault.to_string()),
-        })?;
-        let claims = self.claims(&token, &returned.nonce).await?;
-        let session = Session::begin(claims.all(), &self.keep, now_s(), self.life_s);
+            Witness::User(subject) => {
+                let user = self.openid.user(code, CODE_WITHIN).await;
+                let user = user.map_err(|fault| nothing_given(&fault))?;
+                login::user_claims(user, subject, &self.registration.issuer)?
+            }
+        };
+        let session = Session::begin(&claims, &self.keep, now_s(), self.life_s);
         let sealed = session.seal(&self.sessions, chance().seal);
         let sealed = sealed.map_err(|large| LoginFault::TooLarge(large.to_string()))?;
         let CookieNames {
@@ -315,11 +350,17 @@ impl Inner {
         })
     }
 
-    async fn claims(&self, token: &Secret, nonce: &Secret) -> Result<jose::Claims, LoginFault> {
+    async fn claims(
+        &self,
+        token: &Secret,
+        nonce: &Secret,
+        keys: &dyn IssuerKeys,
+        rules: &Rules,
+    ) -> Result<jose::Claims, LoginFault> {
         let checked = || {
-            let keys = self.keys.current().map_err(LoginFault::Unavailable)?;
+            let keys = keys.current().map_err(LoginFault::Unavailable)?;
             let client_id = &self.registration.client_id;
-            let by = (&self.rules, &*keys);
+            let by = (rules, &*keys);
             let claims = login::id_token(token.expose(), nonce, client_id, by, now_s());
             claims.map_err(LoginFault::from)
         };
@@ -329,7 +370,7 @@ impl Inner {
             Err(LoginFault::Unavailable(_)) => {}
             found => return found,
         }
-        let _are_newer = self.keys.refresh().await;
+        let _are_newer = keys.refresh().await;
         checked()
     }
 
@@ -375,6 +416,18 @@ impl Inner {
             reason: Some(fault.reason().unwrap_or_else(|| fault.to_string()).into()),
             ..reply(status, fault.code())
         }
+    }
+}
+
+/// Why a code brought nothing.
+fn nothing_given(fault: &callout::Fault) -> LoginFault {
+    let why = fault.to_string();
+    match fault {
+        callout::Fault::Status { status, .. } if (400..500).contains(status) => {
+            LoginFault::Code(why)
+        }
+        callout::Fault::TooMany(_) => LoginFault::TooOften(why),
+        _ => LoginFault::Unavailable(why),
     }
 }
 

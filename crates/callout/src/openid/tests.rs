@@ -364,3 +364,80 @@ async fn one_address_takes_half_of_the_room_at_most() {
     assert!(matches!(others.await, Err(Fault::Late { .. })));
     drop(waiting);
 }
+
+/// A server of plain OAuth: its token endpoint gives this, and its user endpoint answers so.
+fn oauth(
+    token: &'static str,
+    user: impl Fn(&Seen) -> Does + Send + Sync + 'static,
+) -> (Server, OpenId) {
+    let (server, client) = Server::in_memory(Bounds::default(), move |seen| match &*seen.target {
+        "/token" => json(token),
+        _ => user(seen),
+    });
+    let at = [
+        "http://server.test/a",
+        "http://server.test/token",
+        "http://server.test/users/~",
+    ];
+    let openid = OpenId::written(&Handle::here(), client, ISSUER, nobody(), at);
+    (server, openid.expect("a provider"))
+}
+
+const TOKEN: &str = r#"{"access_token":"sha256~t","token_type":"Bearer","expires_in":86400}"#;
+
+#[tokio::test(start_paused = true)]
+async fn of_plain_oauth_a_code_is_given_for_what_the_user_endpoint_says() {
+    let (server, openid) = oauth(TOKEN, |_| {
+        json(r#"{"metadata":{"name":"ada","uid":"u-1"},"groups":["staff"]}"#)
+    });
+    let provider = openid.provider(LONG).await.expect("it is written");
+    assert_eq!(provider.authorization_endpoint, "http://server.test/a");
+    assert_eq!(server.asked(), 0, "there is no document");
+    let user = openid.user(code(), LONG).await.expect("a user");
+    assert_eq!(user["metadata"]["name"], "ada");
+    let [token, asked] = &server.seen()[..] else {
+        panic!("two questions")
+    };
+    assert!(
+        token.text().contains("&code_verifier=v-1"),
+        "{}",
+        token.text()
+    );
+    assert_eq!((&*asked.method, &*asked.target), ("GET", "/users/~"));
+    assert_eq!(asked.header("authorization"), "Bearer sha256~t");
+    assert_eq!(asked.text(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_user_endpoint_does_not_say_is_a_fault_that_repeats_nothing() {
+    type Answers = fn(&Seen) -> Does;
+    let answers: [(&str, Answers, &str); 8] = [
+        (TOKEN, |_| status(401), "`scopes` may lack"),
+        (TOKEN, |_| status(403), "`scopes` may lack"),
+        (TOKEN, |_| status(500), "it answered 500"),
+        (TOKEN, |_| json("[]"), "not a JSON object"),
+        (TOKEN, |_| json(r#"{"sub":"a","sub":"b"}"#), "twice"),
+        (
+            TOKEN,
+            |_| Does::Answer(response(200, "text/html", "{}")),
+            "not application/json",
+        ),
+        (TOKEN, |_| json(vec![b' '; 257 << 10]), "longer than"),
+        (
+            r#"{"token_type":"Bearer"}"#,
+            |_| json("{}"),
+            "no access_token",
+        ),
+    ];
+    for (token, answer, says) in answers {
+        let (_server, openid) = oauth(token, answer);
+        let fault = openid.user(code(), LONG).await.expect_err(says).to_string();
+        assert!(fault.contains(says) && !fault.contains("sha256"), "{fault}");
+    }
+    let (_server, openid) = issuing(nobody(), || json(TOKEN));
+    let fault = openid
+        .user(code(), LONG)
+        .await
+        .expect_err("it has a document");
+    assert!(fault.to_string().contains("no user_endpoint"), "{fault}");
+}

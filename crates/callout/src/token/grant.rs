@@ -93,7 +93,7 @@ impl OAuthRequest {
         }
     }
 
-    pub(super) async fn fetch(&self, client: &Client) -> Result<AccessToken, Fault> {
+    pub(crate) async fn fetch(&self, client: &Client) -> Result<AccessToken, Fault> {
         let asked = Instant::now();
         let body = self.answer(client).await?;
         self.read(&body)?.asked_for(asked)

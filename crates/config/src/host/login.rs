@@ -29,6 +29,19 @@ pub struct AdminLogin {
     pub roles: Vec<(String, Roles)>,
 }
 
+/// A server of plain OAuth, which gives no ID tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthServer {
+    /// Where browsers are sent to log in.
+    pub authorization_endpoint: String,
+    /// Where codes are given for access tokens.
+    pub token_endpoint: String,
+    /// What answers whose an access token is.
+    pub user_endpoint: String,
+    /// The path of the member of that answer which becomes `sub`.
+    pub subject_claim: String,
+}
+
 /// The gate as a client of an OpenID provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginClient {
@@ -36,6 +49,8 @@ pub struct LoginClient {
     pub issuer: String,
     /// The gate's name there.
     pub client_id: String,
+    /// Its addresses, where it is no OpenID provider.
+    pub oauth: Option<OAuthServer>,
     /// Its secret there; without one it is a public client.
     pub client_secret: Option<Secret>,
     /// Both are sent in the form, and not as HTTP's basic credential.

@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
-use super::{text, texts};
+use super::identity::address;
+use super::{said, text, texts};
 use crate::decode::{At, Field, Place};
-use crate::host::LoginClient;
-use crate::scalar::{RedirectUrl, Span};
+use crate::host::{LoginClient, OAuthServer};
+use crate::scalar::{RedirectUrl, Span, Text};
 use crate::schema::login as schema;
+use crate::target::Target;
 
 const SESSION_DEFAULT: Duration = Duration::from_secs(8 * 60 * 60);
 const SESSION_LEAST: Duration = Duration::from_secs(60);
@@ -46,11 +48,16 @@ impl super::Lowering<'_> {
         let session_key = secret(&written.session_key, "session_key");
         let previous = secret(&written.previous_session_key, "previous_session_key");
         let ca_pem = self.roots_of(&written.ca);
+        let oauth = match written.oauth.get() {
+            None => None,
+            Some(server) => Some(self.oauth_server(server, &written.issuer)?),
+        };
         let mut scopes = texts(&written.scopes);
         scopes.retain(|scope| scope != "openid");
         Some(LoginClient {
             issuer: text(&written.issuer)?,
             client_id: text(&written.client_id)?,
+            oauth,
             client_secret: client_secret?,
             is_posted: written.client_auth.value().is_some_and(|is| is.0),
             ca_pem,
@@ -60,6 +67,34 @@ impl super::Lowering<'_> {
             session_key: session_key?,
             previous_session_key: previous?,
             keep_claims,
+        })
+    }
+
+    /// The addresses of a server of plain OAuth: over TLS where its issuer is named so.
+    fn oauth_server(
+        &mut self,
+        written: &schema::OAuthServer,
+        issuer: &Field<At<Text>>,
+    ) -> Option<OAuthServer> {
+        let is_tls = issuer
+            .value()
+            .is_some_and(|issuer| issuer.0.starts_with("https://"));
+        let mut endpoint = |field: &Field<At<Target>>| {
+            let at = field.get()?;
+            if is_tls && !at.value.tls {
+                let hint = "write its https:// address: a code, and a token for it, are secrets";
+                self.refuse(at, "is not https, as the issuer is", hint);
+            }
+            Some(address(&at.value))
+        };
+        let authorization_endpoint = endpoint(&written.authorization_endpoint);
+        let token_endpoint = endpoint(&written.token_endpoint);
+        let user_endpoint = endpoint(&written.user_endpoint);
+        Some(OAuthServer {
+            authorization_endpoint: authorization_endpoint?,
+            token_endpoint: token_endpoint?,
+            user_endpoint: user_endpoint?,
+            subject_claim: said(&written.subject_claim, "sub"),
         })
     }
 }

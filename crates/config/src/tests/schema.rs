@@ -53,6 +53,7 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ("TokenReview", "identity: { token_review: "),
         ("TokenFile", "identity: { token_review: { token: "),
         ("Login", "identity: { login: "),
+        ("OAuthServer", "identity: { login: { oauth: "),
         ("Authority", "authority: "),
         ("Rule", "authority: { rules: [ "),
         ("Rego", "authority: { rego: "),

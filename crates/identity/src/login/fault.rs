@@ -52,6 +52,9 @@ pub enum LoginFault {
     /// What it gave is of no use.
     #[error("the provider's answer failed its checks")]
     IdToken(#[from] IdTokenFault),
+    /// What its user endpoint says names nobody; the member that should.
+    #[error("the provider does not say who you are")]
+    Unnamed(String),
     /// It says more than a cookie holds; in words.
     #[error("the provider's claims about you are larger than a session can hold")]
     TooLarge(String),
@@ -82,6 +85,7 @@ impl LoginFault {
             Self::Code(_) => "login_code_refused",
             Self::TooOften(_) => "login_too_often",
             Self::IdToken(_) => "login_token_invalid",
+            Self::Unnamed(_) => "login_user_unnamed",
             Self::TooLarge(_) => "login_session_too_large",
         }
     }
@@ -95,6 +99,9 @@ impl LoginFault {
             | Self::TooOften(why)
             | Self::TooLarge(why) => Some(why.clone()),
             Self::IdToken(why) => Some(why.to_string()),
+            Self::Unnamed(member) => Some(format!(
+                "the user endpoint's answer has no `{member}` that is a text of 1 to 255 bytes or a whole number: see `oauth.subject_claim`"
+            )),
             _ => None,
         }
     }

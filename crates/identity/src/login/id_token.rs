@@ -8,7 +8,7 @@ use policy::secret::Secret;
 use serde_json::{Map, Value};
 
 /// Longest `sub`, bytes (OpenID Connect Core, 2).
-const SUBJECT_BYTES_MAX: usize = 255;
+pub(super) const SUBJECT_BYTES_MAX: usize = 255;
 
 /// Why an ID token is of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

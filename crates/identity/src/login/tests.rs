@@ -20,6 +20,7 @@ fn registration() -> Registration {
         client_id: "gate & co".to_owned(),
         redirect_url: "https://ai.example/login/callback".to_owned(),
         scopes: vec!["profile".to_owned(), "email".to_owned()],
+        has_id_tokens: true,
     }
 }
 
@@ -89,6 +90,35 @@ fn the_browser_is_sent_to_the_provider_with_a_challenge() {
         let begun = self::begun(1, endpoint, "/");
         assert!(begun.location.contains(between), "{}", begun.location);
     }
+}
+
+/// A nonce comes back in an ID token alone, and `openid` asks for one.
+#[test]
+fn of_a_server_without_id_tokens_none_is_asked_for() {
+    let sent = |scopes: &[&str]| {
+        let registration = Registration {
+            has_id_tokens: false,
+            scopes: scopes.iter().map(|&scope| scope.to_owned()).collect(),
+            ..registration()
+        };
+        let at = (&sealer(), NOW);
+        begin(
+            &registration,
+            "https://i.test/a",
+            &ReturnPath::default(),
+            &chance(1),
+            at,
+        )
+        .location
+    };
+    let with = sent(&["user:info"]);
+    assert!(with.contains("&scope=user%3Ainfo&state="), "{with}");
+    assert!(
+        !with.contains("nonce") && with.contains("code_challenge_method=S256"),
+        "{with}"
+    );
+    let without = sent(&[]);
+    assert!(!without.contains("scope"), "{without}");
 }
 
 /// RFC 7636, appendix B.

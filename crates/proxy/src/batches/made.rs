@@ -158,6 +158,29 @@ enum Unmade {
     Unreadable,
 }
 
+impl Unmade {
+    /// Says in the log what may be at the provider and is nobody's here.
+    fn log(&self, id: &str, backend: &str) {
+        let see = "docs/batches.md#what-holds";
+        match self {
+            Self::Failed(_) => {}
+            Self::Unreadable => tracing::error!(
+                id,
+                backend,
+                see,
+                "a provider answered with success and told no file and no batch that can be read: what it made is nobody's here"
+            ),
+            Self::NotKept(why) => tracing::error!(
+                id,
+                backend,
+                ?why,
+                see,
+                "a file or a batch was made at a provider, and is not kept as its caller's: nobody can reach it here"
+            ),
+        }
+    }
+}
+
 /// Has it made, and keeps it as the caller's.
 async fn made<D: Downstream>(
     call: &mut Call,
@@ -199,8 +222,9 @@ async fn made<D: Downstream>(
     let making = tokio::task::spawn_local(async move {
         // Also where its client has left meanwhile.
         let _held = held;
+        let at = thing.backend.clone();
         let made = asked_for(&with, &in_view, (&id, backend), &request, thing).await;
-        match made {
+        let made = match made {
             Ok((told, thing)) => {
                 if let Some(user) = user.filter(|_| thing.kind == Kind::Batch) {
                     store.remember_user(thing.at(), user);
@@ -213,7 +237,11 @@ async fn made<D: Downstream>(
                 let _away = store.remove(begun).await;
                 unmade
             }
+        };
+        if let Err(unmade) = &made {
+            unmade.log(&id, &at);
         }
+        made
     });
     let began_at = worker.now();
     let made = while_there(making, &worker, client).await?;
@@ -221,27 +249,10 @@ async fn made<D: Downstream>(
     match made {
         Ok(Ok(made)) => Ok(made),
         Ok(Err(Unmade::Failed(failed))) => Err(call.failed(&failed)),
-        Ok(Err(Unmade::Unreadable)) => {
-            tracing::error!(
-                id = &**call.id,
-                backend = &*of.backend,
-                see = "docs/batches.md#what-holds",
-                "a provider answered with success and told no file and no batch that can be read: what it made is nobody's here"
-            );
+        Ok(Err(Unmade::Unreadable | Unmade::NotKept(NotKept::Taken))) => {
             Err(call.fail(Refusal::UpstreamFormat))
         }
-        Ok(Err(Unmade::NotKept(why))) => {
-            tracing::error!(
-                id = &**call.id,
-                ?why,
-                see = "docs/batches.md#what-holds",
-                "a file or a batch was made at a provider, and is not kept as its caller's: nobody can reach it here"
-            );
-            Err(call.fail(match why {
-                NotKept::Taken => Refusal::UpstreamFormat,
-                NotKept::Away => Refusal::MadeNotKept,
-            }))
-        }
+        Ok(Err(Unmade::NotKept(NotKept::Away))) => Err(call.fail(Refusal::MadeNotKept)),
         Err(_cut) => Err(call.fail(Refusal::Bug("what makes files and batches ended"))),
     }
 }

@@ -7,6 +7,7 @@ fn written() -> LoginClient {
         // Nobody listens there, and nobody is asked.
         issuer: "http://127.0.0.1:9".to_owned(),
         client_id: "gate".to_owned(),
+        oauth: None,
         client_secret: None,
         is_posted: false,
         ca_pem: None,

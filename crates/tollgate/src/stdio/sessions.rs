@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::Bridge;
 use super::session::Session;
 use super::share::{Full, Held, Share};
+use crate::seldom::Seldom;
 
 /// Most processes of one command.
 const SESSIONS_MAX: usize = 64;
@@ -34,8 +35,6 @@ const WAITING_BYTES_EACH: usize = 96 << 20;
 const UNREAD_BYTES_MAX: usize = 128 << 20;
 /// Most of them of one caller.
 const UNREAD_BYTES_EACH: usize = 96 << 20;
-/// Between two lines of the log of one kind.
-const TOLD_EVERY: Duration = Duration::from_secs(30);
 
 /// Bytes that wait, of all commands.
 #[derive(Clone)]
@@ -134,20 +133,20 @@ impl Sessions {
         let place = timeout(PLACE_WITHIN, waits).await;
         let place = place.unwrap_or_else(|_| Err(last.get()));
         if let Err(full) = &place
-            && let Some(others) = self.no_place.line(Instant::now())
+            && let Some(times) = self.no_place.came(Instant::now().into_std())
         {
             let server = &*self.bridge.server;
             match full {
                 Full::Whole => tracing::warn!(
                     server,
                     SESSIONS_MAX,
-                    others,
+                    times,
                     "a server of tools has as many processes as it may have: new sessions are refused"
                 ),
                 Full::Caller => tracing::warn!(
                     server,
                     EACH_MAX,
-                    others,
+                    times,
                     "one caller has as many processes of a server of tools as one may have: new sessions of that caller are refused"
                 ),
             }
@@ -192,12 +191,12 @@ impl Sessions {
         match (of_all, of_session.transpose()) {
             (Ok(of_all), Ok(of_session)) => Some((of_all, of_session)),
             _ => {
-                if let Some(others) = self.no_room.line(Instant::now()) {
+                if let Some(times) = self.no_room.came(Instant::now().into_std()) {
                     let server = &*self.bridge.server;
                     tracing::warn!(
                         server,
                         bytes,
-                        others,
+                        times,
                         "a server of tools takes its messages too slowly: there is no room for more, and they are refused"
                     );
                 }
@@ -248,7 +247,7 @@ impl Drop for Begun<'_> {
         }
         if !self.is_answered.get()
             && !self.session.is_ending()
-            && let Some(others) = self.sessions.no_answer.line(Instant::now())
+            && let Some(times) = self.sessions.no_answer.came(Instant::now().into_std())
         {
             let server = &*self.sessions.bridge.server;
             let waited_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -257,33 +256,12 @@ impl Drop for Begun<'_> {
                 server,
                 waited_ms,
                 says,
-                others,
+                times,
                 "a server of tools gave no answer to its first message: nobody waits for it any more"
             );
         }
         self.session.end();
         self.sessions.open.borrow_mut().remove(&self.id);
-    }
-}
-
-/// A line of the log that is written seldom, however often there is cause.
-#[derive(Default)]
-struct Seldom {
-    last: Cell<Option<Instant>>,
-    others: Cell<u64>,
-}
-
-impl Seldom {
-    /// How many there were since the last line; none where it is too soon for another.
-    fn line(&self, now: Instant) -> Option<u64> {
-        let last = self.last.get();
-        let is_soon = last.is_some_and(|at| now.saturating_duration_since(at) < TOLD_EVERY);
-        if is_soon {
-            self.others.set(self.others.get().saturating_add(1));
-            return None;
-        }
-        self.last.set(Some(now));
-        Some(self.others.take())
     }
 }
 

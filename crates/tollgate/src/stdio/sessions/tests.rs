@@ -154,13 +154,3 @@ fn messages_that_a_process_does_not_take_wait_within_a_bound() {
         gone(&sessions).await;
     });
 }
-
-#[test]
-fn lines_of_one_kind_are_seldom_and_say_how_many_there_were() {
-    let (seldom, now) = (Seldom::default(), Instant::now());
-    assert_eq!(seldom.line(now), Some(0));
-    for _ in 0..5 {
-        assert_eq!(seldom.line(now), None);
-    }
-    assert_eq!(seldom.line(now + TOLD_EVERY), Some(5));
-}

@@ -13,7 +13,7 @@ use policy::secret::Secret;
 use serde_json::{Value, json};
 
 use super::issuer::now;
-use super::provider::{Provider, REDIRECT, nobody};
+use super::provider::{Provider, REDIRECT, USER, nobody};
 use super::{config, echo, told};
 use crate::harness::{Gate, Response, Upstream, chat, h2};
 
@@ -260,6 +260,56 @@ fn a_person_logs_in_on_the_way_to_a_page_and_out_again() {
         let failures = gate.metric("tollgate_failures_total", &["code=\"login"]);
         assert_eq!(failures, 0.0, "a login that went well is no failure");
     }
+}
+
+/// Of OpenShift: no document, no ID token, and what the API server says of whoever has the token.
+fn openshift(issuer: &str) -> String {
+    format!(
+        "[ {{ login: {{ issuer: \"{issuer}\", client_id: gate, client_secret: {{ inline: hidden }}, \
+         oauth: {{ authorization_endpoint: \"{issuer}/oauth/authorize\", token_endpoint: \"{issuer}/oauth/token\", \
+         user_endpoint: \"{issuer}{USER}\", subject_claim: metadata.uid }}, \
+         scopes: \"user:info\", redirect_url: {REDIRECT}, session_key: {{ inline: {KEY} }}, \
+         workload_claim: groups, workloads: {{ search: chat }}, user_claim: metadata.name }} }} ]"
+    )
+}
+
+#[test]
+fn a_person_logs_in_at_openshift_without_an_id_token() {
+    let (provider, upstream) = (Provider::start(), echo());
+    let config = config(&upstream, &openshift(&provider.issuer()));
+    let gate = Gate::start(&config, &[]);
+    let mut ada = Browser::new(&gate, Http::One);
+    let back = ada.begins(&provider, "/login?return=/v1/models");
+    let mut thief = Browser::new(&gate, Http::One);
+    assert_refused(&thief.opens(&back), 400, "login_not_begun");
+    assert_eq!(provider.exchanges(), 0);
+    let done = ada.opens(&back);
+    assert_eq!(
+        (done.status, location(&done)),
+        (302, "/v1/models"),
+        "{}",
+        done.text()
+    );
+    let answer = ada.asks(&[OWN]);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(upstream.seen()[0].header("cookie"), [""; 0]);
+    let records = gate.records(4);
+    let call = records.last().expect("the call");
+    assert_eq!(
+        (&call["workload"], &call["user"], &call["identity"]),
+        (&json!("chat"), &json!("ada"), &json!("session"))
+    );
+    assert!(!gate.log().contains("sha256~"), "{}", gate.log());
+
+    // One who is in no group that has a workload, and an answer that names nobody.
+    provider.says("groups", json!(["staff"]));
+    let mut bob = Browser::new(&gate, Http::One);
+    bob.logs_in(&provider);
+    assert_eq!(bob.asks(&[OWN]).status, 403);
+    provider.says("metadata", json!({ "name": "ada" }));
+    let mut nobody = Browser::new(&gate, Http::One);
+    let back = nobody.begins(&provider, "/login");
+    assert_refused(&nobody.opens(&back), 400, "login_user_unnamed");
 }
 
 #[test]

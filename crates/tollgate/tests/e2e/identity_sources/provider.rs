@@ -1,4 +1,5 @@
-//! An OpenID provider that the test is: it checks what a provider has to, and misbehaves where it is told to.
+//! An OpenID provider that the test is: it checks what a provider has to, and misbehaves where it is told to. Beside it, OpenShift's
+//! OAuth server and the API server that knows its tokens.
 //!
 //! Not here: a real provider, a real browser.
 
@@ -16,7 +17,8 @@ pub(crate) const REDIRECT: &str = "https://ai.example/login/callback";
 /// What is known of a code until it is used.
 struct Grant {
     challenge: String,
-    nonce: String,
+    /// None of a server that gives no ID tokens.
+    nonce: Option<String>,
 }
 
 /// What an ID token says otherwise than it should.
@@ -60,7 +62,9 @@ impl Provider {
     pub(crate) fn exchanges(&self) -> usize {
         let seen = self.server.seen();
         seen.iter()
-            .filter(|s| s.head.starts_with("POST /token"))
+            .filter(|s| {
+                s.head.starts_with("POST /token") || s.head.starts_with("POST /oauth/token")
+            })
             .count()
     }
 
@@ -97,8 +101,9 @@ fn answered(seen: &Seen, state: &mut State) -> Vec<u8> {
             answer(200, &document.to_string())
         }
         "/jwks" => answer(200, &jwks(&["p256"])),
-        "/authorize" => authorized(&members(query), state, &base),
-        "/token" => {
+        "/authorize" | "/oauth/authorize" => authorized(path, &members(query), state, &base),
+        USER => user(seen, state),
+        "/token" | "/oauth/token" => {
             let form = String::from_utf8(seen.body.clone()).expect("a form");
             token(&members(&form), state, seen, &base)
         }
@@ -106,12 +111,23 @@ fn answered(seen: &Seen, state: &mut State) -> Vec<u8> {
     }
 }
 
-fn authorized(query: &HashMap<String, String>, state: &mut State, base: &str) -> Vec<u8> {
+fn authorized(
+    path: &str,
+    query: &HashMap<String, String>,
+    state: &mut State,
+    base: &str,
+) -> Vec<u8> {
+    let is_openid = path == "/authorize";
+    let (tenant, scope) = match is_openid {
+        true => (Some("a"), "openid email"),
+        false => (None, "user:info"),
+    };
     let is_good = query["response_type"] == "code"
-        && query["tenant"] == "a"
+        && query.get("tenant").map(String::as_str) == tenant
+        && query.contains_key("nonce") == is_openid
         && query["client_id"] == "gate"
         && query["redirect_uri"] == REDIRECT
-        && query["scope"] == "openid email"
+        && query["scope"] == scope
         && query["code_challenge_method"] == "S256"
         && query["code_challenge"].len() == 43;
     if !is_good {
@@ -121,9 +137,12 @@ fn authorized(query: &HashMap<String, String>, state: &mut State, base: &str) ->
     let code = format!("code-{}", state.issued);
     let grant = Grant {
         challenge: query["code_challenge"].clone(),
-        nonce: query["nonce"].clone(),
+        nonce: query.get("nonce").cloned(),
     };
     state.codes.insert(code.clone(), grant);
+    if !is_openid {
+        return redirect(&format!("{REDIRECT}?code={code}&state={}", query["state"]));
+    }
     let issuer = state
         .twist
         .as_ref()
@@ -154,9 +173,13 @@ fn token(form: &HashMap<String, String>, state: &mut State, seen: &Seen, base: &
     let Some(grant) = grant else {
         return answer(400, r#"{"error":"invalid_grant"}"#);
     };
+    let Some(nonce) = grant.nonce else {
+        let body = json!({ "access_token": "sha256~ada", "token_type": "Bearer", "expires_in": 86400, "scope": "user:info" });
+        return answer(200, &body.to_string());
+    };
     let mut claims = json!({
         "iss": base, "aud": "gate", "sub": "ada", "email": "ada@example.com", "dept": "search", "azp": "gate",
-        "iat": now(), "exp": now() + 60, "nonce": grant.nonce,
+        "iat": now(), "exp": now() + 60, "nonce": nonce,
     });
     if let Some((claim, value)) = &state.twist {
         claims[*claim] = value.clone();
@@ -164,6 +187,24 @@ fn token(form: &HashMap<String, String>, state: &mut State, seen: &Seen, base: &
     let id_token = signed(&claims, "p256");
     let body = json!({ "access_token": "opaque", "token_type": "Bearer", "id_token": id_token });
     answer(200, &body.to_string())
+}
+
+/// Where OpenShift's API server says whose a token is.
+pub(crate) const USER: &str = "/apis/user.openshift.io/v1/users/~";
+
+fn user(seen: &Seen, state: &State) -> Vec<u8> {
+    if seen.header("authorization") != ["Bearer sha256~ada"] {
+        return answer(401, r#"{"kind":"Status","status":"Failure","code":401}"#);
+    }
+    let mut user = json!({
+        "kind": "User", "apiVersion": "user.openshift.io/v1",
+        "metadata": { "name": "ada", "uid": "6f5c1d3e-0d0f-4d5c-9d2b-1f1f0f8f9a01", "creationTimestamp": "2026-01-02T03:04:05Z" },
+        "fullName": "Ada", "identities": ["ldap:ada"], "groups": ["search", "system:authenticated"],
+    });
+    if let Some((claim, value)) = &state.twist {
+        user[*claim] = value.clone();
+    }
+    answer(200, &user.to_string())
 }
 
 /// Members of a query or a form, decoded.
