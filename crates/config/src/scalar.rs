@@ -4,7 +4,7 @@
 //! Not here: addresses of backends (`target`).
 
 pub(crate) use actions::{
-    EditedHeader, RedirectStatus, ReplacedPath, TcpPort, UpstreamHostName, WebScheme,
+    EditedHeader, RedirectStatus, RemovedHeader, ReplacedPath, TcpPort, UpstreamHostName, WebScheme,
 };
 pub(crate) use admin::AdminRole;
 pub(crate) use call::{Call, Flag};
@@ -24,8 +24,9 @@ pub(crate) use redirect_url::RedirectUrl;
 pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};
 pub(crate) use template::Template;
 pub(crate) use text::{
-    Argument, Claim, CorsName, Currency, EnvironmentName, Expression, HeaderValue, ListenerName,
-    Model, Name, NameGlob, Pattern, QueryValue, Scope, ServerName, Tag, Text, ToolDigest, ToolName,
+    Argument, Beta, Claim, CorsName, Currency, EnvironmentName, Expression, HeaderValue,
+    ListenerName, Model, Name, NameGlob, Pattern, QueryValue, Scope, ServerName, Tag, Text,
+    ToolDigest, ToolName,
 };
 pub(crate) use web::{Host, Origin, PageOrigin};
 pub(crate) use word::{

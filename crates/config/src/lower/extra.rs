@@ -5,7 +5,8 @@
 //! be a key stands in a query.
 //! Not here: how they take the place of what the client sent (`policy::exchange`).
 
-use policy::snapshot::{AddedHeader, AddedMember};
+use policy::snapshot::{AddedHeader, AddedMember, AddedValue};
+use policy::wire::head::Known;
 use sha2::{Digest, Sha256};
 
 use super::backend::Address;
@@ -24,7 +25,7 @@ impl super::Lowering<'_> {
             self.not_a_key(&value.place, &value.value.0);
             let header = AddedHeader {
                 name: name.value.0.as_bytes().into(),
-                value: value.value.0.as_bytes().into(),
+                value: AddedValue::Fixed(value.value.0.as_bytes().into()),
             };
             if headers.iter().any(|known| known.name == header.name) {
                 self.refuse(
@@ -41,10 +42,43 @@ impl super::Lowering<'_> {
         {
             headers.push(AddedHeader {
                 name: name.as_bytes().into(),
-                value: value.as_bytes().into(),
+                value: AddedValue::Fixed(value.as_bytes().into()),
             });
         }
+        self.betas(written, &mut headers);
         headers
+    }
+
+    /// The values of `anthropic-beta` that pass, where they are named.
+    fn betas(&mut self, written: &Backend, headers: &mut Vec<AddedHeader>) {
+        let named = written.anthropic_betas.items();
+        let Some(first) = named.first() else { return };
+        let name = Known::AnthropicBeta.name();
+        let is_written = headers.iter().any(|said| *said.name == *name.as_bytes());
+        let passed = written.api_headers.items();
+        let is_withheld = !written.api_headers.is_absent()
+            && !passed
+                .iter()
+                .any(|at| at.value.0 == Some(Known::AnthropicBeta));
+        for (is_so, says) in [
+            (
+                is_written,
+                "stands beside headers, which say all of anthropic-beta",
+            ),
+            (
+                is_withheld,
+                "stands beside api_headers, which leave anthropic-beta out",
+            ),
+        ] {
+            if is_so {
+                self.fault(&first.place, says, "leave one of them out");
+            }
+        }
+        let values = named.iter().map(|at| at.value.0.as_str().into());
+        headers.push(AddedHeader {
+            name: name.as_bytes().into(),
+            value: AddedValue::OfClient(values.collect()),
+        });
     }
 
     pub(super) fn added_query(&mut self, written: &Backend) -> Vec<AddedMember> {

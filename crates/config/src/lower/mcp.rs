@@ -263,6 +263,7 @@ impl super::Lowering<'_> {
             ("dialect", !written.dialect.is_absent()),
             ("endpoints", !written.endpoints.is_absent()),
             ("api_headers", !written.api_headers.is_absent()),
+            ("anthropic_betas", !written.anthropic_betas.is_absent()),
             ("ask_usage", !written.ask_usage.is_absent()),
             ("query", !written.query.is_absent()),
             ("models", !written.models.is_absent()),

@@ -10,7 +10,9 @@ use policy::identity::{Source, Trusted};
 use policy::limit::Window;
 use policy::model::ModelPattern;
 use policy::retry::{Ejection, Retries};
-use policy::snapshot::{AddedHeader, AddedMember, AskUsage, Bounds, PoolBounds, Snapshot};
+use policy::snapshot::{
+    AddedHeader, AddedMember, AddedValue, AskUsage, Bounds, PoolBounds, Snapshot,
+};
 use policy::web::{Hosts, Origins};
 
 use crate::{EngineStart, Fault, Loaded, Located, MadeCredential, UpstreamCredential, Vocabulary};
@@ -108,8 +110,12 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             writeln!(out, "  calls {model} {name}").unwrap();
         }
         for AddedHeader { name, value } in &backend.headers {
-            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            writeln!(out, "  adds {}: {}", text(name), text(value)).unwrap();
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let value = match value {
+                AddedValue::Fixed(value) => text(value),
+                AddedValue::OfClient(allowed) => format!("of the client's {allowed:?}"),
+            };
+            writeln!(out, "  adds {}: {value}", text(name)).unwrap();
         }
         if backend.withheld_headers != KnownSet::default() {
             let withheld = [

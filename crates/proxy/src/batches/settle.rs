@@ -13,10 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::batches::{At, Away, BatchStore, Thing};
-use policy::batching::{Late, Used, allowed, answered, caller, charge_late, pieces, price_of};
+use policy::batching::{
+    Late, Used, allowed, answered, caller, charge_late, given_up, pieces, price_of,
+};
 use policy::clock::Mono;
 use policy::id::{BackendId, PriceId};
 use policy::operation::Operation;
+use policy::record::Record;
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Entry;
 use wire::batch::{Api, Object, ResultLines, Told, told};
@@ -115,9 +118,53 @@ impl Claim {
                     }
                 }
             }
+            // What the disk does not take now is tried again.
+            let _away = self.give_up(&view, &memory).await;
             drop(view);
             self.worker.timers.sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Enters what persons gave up: rows that say so, for which nothing is charged.
+    async fn give_up(&self, view: &WorkerSnapshot, memory: &RefCell<Memory>) -> Result<(), Away> {
+        for of in self.store.given_up().await? {
+            let (thing, now) = (&of.thing, self.worker.now());
+            let row = self.store.row(thing, "");
+            if self.store.on_disk(vec![row]).await? == [true] {
+                self.store.settled(thing.at()).await?;
+                memory.borrow_mut().entered.remove(&thing.at());
+                continue;
+            }
+            let entered = memory.borrow().entered.get(&thing.at()).copied();
+            if entered.is_some_and(|at| now.since(at) <= DISK_WITHIN) {
+                continue;
+            }
+            let s = view.snapshot();
+            let record = given_up(&of, self.worker.clock.wall_ms(now), s);
+            if entered.is_none() {
+                tracing::warn!(
+                    batch = &*thing.id,
+                    backend = &*thing.backend,
+                    workload = &*thing.owner.workload,
+                    by = &*of.who,
+                    why = &*of.why,
+                    "a batch was given up: nothing is charged for it"
+                );
+                self.worker.sink(|sink| sink.exchange(s, &record));
+            }
+            self.settle(s, row, &record);
+            memory.borrow_mut().entered.insert(thing.at(), now);
+        }
+        Ok(())
+    }
+
+    fn settle(&self, s: &Snapshot, row: [u8; 16], record: &Record) {
+        let entry = Entry {
+            id: row,
+            reserved: 0,
+            tally: None,
+        };
+        self.worker.ledger(|ledger| ledger.settle(entry, s, record));
     }
 
     /// Asks about all batches, or about those that are hurried; of those not about one that could not be counted when it was last asked.
@@ -322,13 +369,7 @@ impl Claim {
         if !is_charged {
             self.worker.sink(|sink| sink.exchange(s, &record));
         }
-        let entry = Entry {
-            id: row,
-            reserved: 0,
-            tally: None,
-        };
-        self.worker
-            .ledger(|ledger| ledger.settle(entry, s, &record));
+        self.settle(s, row, &record);
     }
 
     /// What its provider says of a batch.
@@ -452,7 +493,7 @@ impl Claim {
     async fn long(&self, sums: &mut Sums<'_>, line: Vec<u8>) -> Result<(), NotCharged> {
         let (api, counts_pieces) = (sums.of.api, sums.counts_pieces);
         let read = move || told(api, counts_pieces, &line);
-        let told = self.worker.beside.run(read).await;
+        let told = self.worker.looks.run(read).await;
         sums.told(told.ok_or("a line of its result was not gone through")?);
         Ok(())
     }

@@ -13,9 +13,9 @@ use mcp::session::Session;
 use mcp::target::{Target, of as target_of};
 use policy::mcp::McpRoute;
 
-use super::call::{Call, Stop};
 use super::forward::{Asked, forward};
 use super::{Arrived, admitted, answer, counted, modern, requests};
+use crate::call::{Call, Stop};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -105,7 +105,7 @@ pub(super) async fn serve<D: Downstream>(
     let target = target_of(asked.method, &arrived.text, message.params.as_ref());
     let target = target.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
     let Some(target) = target else {
-        return Err(call.refuse(super::call::OUT_OF_ORDER));
+        return Err(call.refuse(crate::call::OUT_OF_ORDER));
     };
     requests::named(call, &target);
     counted(call, &arrived, client).await?;

@@ -443,7 +443,9 @@ impl Making<'_> {
         };
         let header = |added: &snapshot::AddedHeader| {
             let name = String::from_utf8_lossy(&added.name).into_owned();
-            (name, Secret::new(added.value.to_vec()))
+            // Of a client's header there is nothing here.
+            let value = added.value.of(std::iter::empty())?;
+            Some((name, Secret::new(value.into_vec())))
         };
         let members: BTreeMap<_, _> = backend.query.iter().map(|m| (&m.name, &m.value)).collect();
         let members = members.into_iter();
@@ -457,7 +459,7 @@ impl Making<'_> {
             questions: self.services.questions(SERVICE, &api),
             api,
             auth: endpoint.auth.clone(),
-            headers: backend.headers.iter().map(header).collect(),
+            headers: backend.headers.iter().filter_map(header).collect(),
             query: members.join("&"),
         }))
     }
