@@ -61,10 +61,11 @@ pub(crate) fn bytes_of(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, Fa
         }
         Err(error) => {
             let says = format!("cannot read the file: {}", lower::reason(&error));
-            Err(refused(
-                path,
-                vec![whole(says, "name another with -c FILE")],
-            ))
+            let hint = match path.as_os_str() == "-" {
+                true => "the standard input is not read: write it into a file",
+                false => "name another with -c FILE",
+            };
+            Err(refused(path, vec![whole(says, hint)]))
         }
     }
 }

@@ -60,6 +60,10 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
                 .extend(faults.into_iter().map(|fault| config::Fault {
                     file: Some(input.file.to_path_buf()),
                     ..fault
+                    hint: match is_template(input.text, fault.line) {
+                        true => "it is a template: give what `helm template` makes of it".into(),
+                        false => fault.hint,
+                    },
                 })),
         }
     }
@@ -82,13 +86,15 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
             path: String::new(),
             line: node.line,
         };
-        match own {
+        match &own {
             None => own = Some((spot, node)),
-            Some(_) => findings.fault(
-                &spot,
-                "is a second document of ours beside objects of Kubernetes",
-                "write both into one",
-            ),
+            Some((first, _)) => {
+                let says = format!(
+                    "is a second document of ours beside objects of Kubernetes; the first is {}",
+                    first.place()
+                );
+                findings.fault(&spot, says, "write both into one");
+            }
         }
     }
     let cluster = Cluster::new(objects, Mode::default(), &mut findings);
@@ -106,6 +112,12 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
 }
 
 /// What objects come to, with what a file of ours says beside them. It has a meaning where nothing is found to be wrong.
+/// Whether a line is to be filled in by Helm.
+fn is_template(text: &str, line: Option<usize>) -> bool {
+    let line = line.and_then(|line| text.lines().nth(line.saturating_sub(1)));
+    line.is_some_and(|line| line.contains("{{"))
+}
+
 pub(crate) fn of_cluster(
     cluster: &Cluster<'_>,
     own: Option<(Spot, &Node)>,
@@ -272,7 +284,8 @@ fn whole(
     if cluster.mode.is_live && made.routes.is_empty() && mcp.is_none() {
         made.nothing(&door);
     }
-    if !made.routes.is_empty() || mcp.is_some() {
+    // What is not in force for another's fault has none of its own.
+    if findings.faults.is_empty() && (!made.routes.is_empty() || mcp.is_some()) {
         made.unused(findings);
     }
     let unused = cluster.of_kind("AIServiceBackend").filter(|service| {

@@ -25,7 +25,7 @@ impl Written for Path {
         read.map(Self).map_err(|fault| {
             let hint = match fault {
                 PathFault::Api => {
-                    "give the service another path; what its `url` has stands before it upstream"
+                    "give the service another path here, and say its own by `rewrite` (an HTTPRoute: URLRewrite)"
                 }
                 PathFault::Path | PathFault::Star | PathFault::Braces => {
                     "write /echo, /users/{id} or /files/*, or /* for every path"
