@@ -13,6 +13,7 @@ mod model_rules;
 mod open;
 mod plain_rules;
 mod routes;
+mod shared_addresses;
 mod spread;
 mod tools;
 mod written;
@@ -59,11 +60,11 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
                 .faults
                 .extend(faults.into_iter().map(|fault| config::Fault {
                     file: Some(input.file.to_path_buf()),
-                    ..fault
                     hint: match is_template(input.text, fault.line) {
                         true => "it is a template: give what `helm template` makes of it".into(),
                         false => fault.hint,
                     },
+                    ..fault
                 })),
         }
     }
@@ -111,13 +112,13 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
     })
 }
 
-/// What objects come to, with what a file of ours says beside them. It has a meaning where nothing is found to be wrong.
 /// Whether a line is to be filled in by Helm.
 fn is_template(text: &str, line: Option<usize>) -> bool {
     let line = line.and_then(|line| text.lines().nth(line.saturating_sub(1)));
     line.is_some_and(|line| line.contains("{{"))
 }
 
+/// What objects come to, with what a file of ours says beside them. It has a meaning where nothing is found to be wrong.
 pub(crate) fn of_cluster(
     cluster: &Cluster<'_>,
     own: Option<(Spot, &Node)>,
@@ -279,6 +280,9 @@ fn whole(
     made.sorted(&models, findings);
     for route in &plain {
         made.plain(route, findings);
+    }
+    if cluster.mode.is_live {
+        shared_addresses::check(&models, &plain, findings);
     }
     let mcp = made.tools(&tools, oauth, findings);
     if cluster.mode.is_live && made.routes.is_empty() && mcp.is_none() {
