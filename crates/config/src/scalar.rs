@@ -4,7 +4,7 @@
 //! Not here: addresses of backends (`target`).
 
 pub(crate) use actions::{
-    EditedHeader, RedirectStatus, ReplacedPath, TcpPort, UpstreamHostName, WebScheme,
+    AltName, EditedHeader, RedirectStatus, ReplacedPath, TcpPort, UpstreamHostName, WebScheme,
 };
 pub(crate) use admin::AdminRole;
 pub(crate) use call::{Call, Flag};

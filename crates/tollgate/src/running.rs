@@ -19,7 +19,7 @@ use policy::admin::Access;
 use policy::clock::Mono;
 use policy::revision::Revision;
 use policy::snapshot::{Route, Snapshot};
-use proxy::gate::{Connectors, Gate, RuntimeConfig};
+use proxy::gate::{Connectors, Gate, RuntimeConfig, trusted};
 use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
@@ -333,7 +333,7 @@ fn connectors(loaded: &Loaded, sources: &dyn Sources) -> Result<Connectors, Stri
     let endpoints = loaded.snapshot.endpoints.iter();
     for endpoint in endpoints.filter(|endpoint| endpoint.origin.tls) {
         let origin = &endpoint.origin;
-        let key = (origin.ca_file.clone(), origin.certificate.clone());
+        let key = trusted(origin);
         if connectors.contains_key(&key) {
             continue;
         }

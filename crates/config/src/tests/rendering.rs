@@ -173,6 +173,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             if let Some(name) = &o.tls_name {
                 writeln!(out, "    is checked by the name {name}").unwrap();
             }
+            if !o.alt_names.is_empty() {
+                writeln!(out, "    is checked by one of the names {:?}", o.alt_names).unwrap();
+            }
             if o.is_kept_off_the_machine {
                 writeln!(out, "    is never this machine").unwrap();
             }
