@@ -18,7 +18,7 @@ pub(crate) use number::{
     Status,
 };
 pub(crate) use period::Zone;
-pub(crate) use plain::{MatchedHeader, MatchedHost, MatchedText, MethodName, Path};
+pub(crate) use plain::{MatchedHeader, MatchedHost, MatchedText, MethodName, Path, ToolPath};
 pub(crate) use query::{QueryName, encoded};
 pub(crate) use redirect_url::RedirectUrl;
 pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};

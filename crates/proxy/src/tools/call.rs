@@ -16,7 +16,6 @@ use policy::front::{
 use policy::id::EndpointId;
 use policy::identity::{Proof, Unproven, Verifier};
 use policy::mcp::{Mcp, McpRoute};
-use policy::operation::Operation;
 use policy::record::{Extra, Outcome, Record, Tokens};
 use policy::refusal::Refusal;
 use policy::route::{self, Chosen};
@@ -111,7 +110,8 @@ impl Call {
         let begun = env(&view, now, |env| {
             Begun::new(id, parents, who, worker.clock.wall_ms(now), env)
         });
-        let begun = begun.of(Operation::Mcp);
+        let path = view.snapshot().mcp.as_deref();
+        let begun = begun.at_mcp_path(path.and_then(|mcp| mcp.path(head.path())).unwrap_or(0));
         Self {
             id: Rc::new(OnBehalf {
                 id: begun.record().id.clone(),
@@ -368,7 +368,7 @@ impl Call {
         let began = |at: Mono| record.duration.saturating_sub(now.since(at));
         record.first_byte = facts.answered.map(began);
         if let Some(workload) = record.workload
-            && let Some((.., chosen)) = route::tools(snapshot, workload)
+            && let Some((.., chosen)) = route::tools(snapshot, workload, record.mcp_path)
         {
             record.route = Some(chosen.grant.route);
         }
@@ -424,6 +424,6 @@ pub(super) fn rule<'v>(
     let snapshot = view.snapshot();
     let rule = record
         .workload
-        .and_then(|workload| route::tools(snapshot, workload));
+        .and_then(|workload| route::tools(snapshot, workload, record.mcp_path));
     rule.ok_or(Refusal::McpRouteNotFound)
 }
