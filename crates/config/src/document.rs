@@ -66,6 +66,10 @@ fn bytes_or(path: &Path, sources: &dyn Sources, hint: &str) -> Result<Vec<u8>, F
         }
         Err(error) => {
             let says = format!("cannot read the file: {}", lower::reason(&error));
+            let hint = match path.as_os_str() == "-" {
+                true => "the standard input is not read: write it into a file",
+                false => hint,
+            };
             Err(refused(path, vec![whole(says, hint)]))
         }
     }

@@ -126,7 +126,14 @@ impl Call {
         let parents = head.fields.of(Name::Traceparent);
         let unix_ms = worker.clock.wall_ms(now);
         let begun = view.env(now, |env| Begun::new(id, parents, who, unix_ms, env));
-        let begun = begun.of(operation);
+        let begun = match operation {
+            Operation::Mcp => {
+                let mcp = view.snapshot().mcp.as_deref();
+                let path = mcp.and_then(|mcp| mcp.path(head.path()));
+                begun.at_mcp_path(path.unwrap_or(0))
+            }
+            operation => begun.of(operation),
+        };
         Self {
             id: Rc::new(OnBehalf {
                 id: begun.record().id.clone(),
@@ -405,7 +412,8 @@ impl Call {
         let began = |at: Mono| record.duration.saturating_sub(now.since(at));
         record.first_byte = facts.answered.map(began);
         if record.operation == Some(Operation::Mcp)
-            && let Some((.., chosen)) = record.workload.and_then(|of| route::tools(s, of))
+            && let Some(workload) = record.workload
+            && let Some((.., chosen)) = route::tools(s, workload, record.mcp_path)
         {
             record.route = Some(chosen.grant.route);
         }

@@ -124,7 +124,7 @@ async fn serve_call<D: Downstream>(
     deadline: &mut Deadline,
 ) -> Result<(), Stop> {
     let is_metadata =
-        Call::config(&call.view).is_some_and(|(config, _)| config.is_metadata(head.path()));
+        Call::config(&call.view).is_some_and(|(config, _)| config.resource(head.path()).is_some());
     if is_metadata {
         return metadata::serve(call, head, client).await;
     }

@@ -5,6 +5,8 @@
 //! be a key stands in a query.
 //! Not here: how they take the place of what the client sent (`policy::exchange`).
 
+use std::sync::Arc;
+
 use policy::snapshot::{AddedHeader, AddedMember, AddedValue};
 use policy::wire::head::Known;
 use sha2::{Digest, Sha256};
@@ -16,6 +18,9 @@ use crate::mask::looks_like_key;
 use crate::scalar::{Name, encoded};
 use crate::schema::Backend;
 use crate::schema::credential::UpstreamCredential;
+
+/// Names of which a certificate has to have one.
+const ALT_NAMES_MAX: usize = 16;
 
 impl super::Lowering<'_> {
     pub(super) fn added_headers(&mut self, written: &Backend) -> Vec<AddedHeader> {
@@ -117,6 +122,24 @@ impl super::Lowering<'_> {
     }
 
     /// What tells the certificate that the gate shows; empty for none.
+    /// The names of which its certificate has to have one.
+    pub(super) fn alt_names(&mut self, written: &Backend) -> Arc<[Box<str>]> {
+        let mut names: Vec<Box<str>> = Vec::new();
+        for at in written.alt_names.items() {
+            let name = at.value.0.as_str();
+            match names.iter().any(|known| **known == *name) {
+                true => self.twice(at),
+                false if names.len() == ALT_NAMES_MAX => {
+                    let says = format!("is one of more than {ALT_NAMES_MAX} names");
+                    self.fault(&at.place, says, "keep those that its certificates have");
+                    break;
+                }
+                false => names.push(name.into()),
+            }
+        }
+        names.into()
+    }
+
     pub(super) fn client_certificate(
         &mut self,
         name: &At<Name>,

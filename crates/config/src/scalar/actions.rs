@@ -74,6 +74,37 @@ impl Written for UpstreamHostName {
     }
 }
 
+/// A name that a certificate has: a host's, or a URI.
+#[derive(Clone)]
+pub(crate) struct AltName(pub(crate) String);
+
+impl Written for AltName {
+    const PATTERN: &'static str =
+        r"^([A-Za-z0-9._-]{1,253}|[A-Za-z][A-Za-z0-9+.-]*:[!-~]{1,1000})$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        if is_host(text) {
+            return Ok(Self(text.to_ascii_lowercase()));
+        }
+        let is_scheme = |scheme: &str| {
+            let mut bytes = scheme.bytes();
+            let is_of_it = |b: u8| b.is_ascii_alphanumeric() || b"+.-".contains(&b);
+            bytes.next().is_some_and(|b| b.is_ascii_alphabetic()) && bytes.all(is_of_it)
+        };
+        let uri = text.split_once(':').filter(|(scheme, rest)| {
+            let is_visible = rest.bytes().all(|b| b.is_ascii_graphic());
+            is_scheme(scheme) && !rest.is_empty() && rest.len() <= 1000 && is_visible
+        });
+        match uri {
+            Some(_) => Ok(Self(text.to_owned())),
+            None => Err(Problem::new(
+                "is neither the name of a host nor a URI",
+                "write one such as app.example or spiffe://cluster.local/ns/a/sa/b",
+            )),
+        }
+    }
+}
+
 /// A path that takes the place of another.
 #[derive(Clone)]
 pub(crate) struct ReplacedPath(pub(crate) String);

@@ -179,6 +179,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             if let Some(name) = &o.tls_name {
                 writeln!(out, "    is checked by the name {name}").unwrap();
             }
+            if !o.alt_names.is_empty() {
+                writeln!(out, "    is checked by one of the names {:?}", o.alt_names).unwrap();
+            }
             if o.is_kept_off_the_machine {
                 writeln!(out, "    is never this machine").unwrap();
             }
@@ -529,8 +532,13 @@ fn mcp_rendered(mcp: &policy::mcp::Mcp, s: &policy::snapshot::Snapshot, out: &mu
         ""
     };
     writeln!(out, "mcp {:?} times={times}{previous}", mcp.prefix).unwrap();
-    if let Some(oauth) = &mcp.oauth {
-        writeln!(out, "  oauth {} {}", oauth.metadata_url, oauth.metadata).unwrap();
+    for of in mcp.oauth.iter().flat_map(|oauth| &oauth.resources) {
+        writeln!(out, "  oauth {} {}", of.metadata_url, of.metadata).unwrap();
+    }
+    if mcp.paths.iter().any(|path| **path != *policy::mcp::PATH) {
+        let routes = mcp.routes.iter().map(|of| of.path);
+        let routes: Vec<u16> = routes.collect();
+        writeln!(out, "  paths {:?} of routes {routes:?}", mcp.paths).unwrap();
     }
     for server in &mcp.servers {
         let backend = s.backend(server.backend).unwrap();

@@ -163,6 +163,9 @@ pub struct Origin {
     pub protocol: Protocol,
     /// The name by which its certificate is asked for and checked; that of the host unless said.
     pub tls_name: Option<Arc<str>>,
+    /// Names of which its certificate has to have one, in place of that by which it is asked for: what has a colon is a URI, all else
+    /// a host. None: that name is checked.
+    pub alt_names: Arc<[Box<str>]>,
     /// PEM file of extra roots, empty for the system's.
     pub ca_file: String,
     /// SHA-256 of the certificate that the gate shows there, in hex; empty for none. Two that differ never share a

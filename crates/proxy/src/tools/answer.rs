@@ -115,14 +115,15 @@ fn versions(requested: &str) -> Vec<u8> {
 /// How a client finds who gives it a token, where the gate tells that.
 fn challenge(call: &Call, refusal: &Refusal) -> Option<String> {
     let (config, _) = Call::config(&call.view)?;
-    let oauth = config.oauth.as_ref()?;
+    let path = call.record().map_or(0, |record| record.mcp_path);
+    let resource = config.oauth.as_ref()?.resources.get(usize::from(path))?;
     let fault = match refusal {
         Refusal::CredentialMissing => "",
         _ => ", error=\"invalid_token\"",
     };
     Some(format!(
         "Bearer resource_metadata=\"{}\"{fault}",
-        oauth.metadata_url
+        resource.metadata_url
     ))
 }
 

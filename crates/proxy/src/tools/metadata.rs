@@ -21,9 +21,9 @@ pub(super) async fn serve<D: Downstream>(
     client: &mut D,
 ) -> Result<(), Stop> {
     let view = Rc::clone(&call.view);
-    let config = Call::config(&view).and_then(|(config, _)| config.oauth.as_ref());
+    let config = Call::config(&view).and_then(|(config, _)| config.resource(head.path()));
     let body = match (head.method, config) {
-        (Method::Get | Method::Head, Some(oauth)) => oauth.metadata.as_bytes(),
+        (Method::Get | Method::Head, Some(resource)) => resource.metadata.as_bytes(),
         (Method::Options, Some(_)) => b"",
         _ => return Err(call.refuse(Refusal::Method { allow: ALLOW })),
     };

@@ -49,6 +49,6 @@ pub(super) fn rule<'v>(
     let snapshot = view.snapshot();
     let rule = record
         .workload
-        .and_then(|workload| route::tools(snapshot, workload));
+        .and_then(|workload| route::tools(snapshot, workload, record.mcp_path));
     rule.ok_or(Refusal::McpRouteNotFound)
 }
