@@ -238,8 +238,12 @@ impl BatchStore for Batches {
         self.run(move |open| open.table.unsettled_of(&workload))
     }
 
-    fn unsettled(&self, behind: usize) -> Later<Result<Vec<Thing>, Away>> {
-        self.run(move |open| open.table.unsettled(behind))
+    fn unsettled_backends(&self) -> Later<Result<Vec<Arc<str>>, Away>> {
+        self.run(|open| open.table.unsettled_backends())
+    }
+
+    fn unsettled(&self, backend: Arc<str>, behind: usize) -> Later<Result<Vec<Thing>, Away>> {
+        self.run(move |open| open.table.unsettled(Some(&backend), behind))
     }
 
     fn given_up(&self) -> Later<Result<Vec<GivenUp>, Away>> {
@@ -319,7 +323,7 @@ pub fn uncounted(ledger: &Path) -> Result<Vec<Thing>, String> {
         let table = Table::open_to_read(&path)?;
         let mut all = Vec::new();
         loop {
-            let page = table.unsettled(all.len())?;
+            let page = table.unsettled(None, all.len())?;
             if page.is_empty() {
                 return Ok(all);
             }

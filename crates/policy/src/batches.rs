@@ -184,8 +184,10 @@ pub trait BatchStore: Debug + Send + Sync {
     fn remove(&self, at: At) -> Later<Result<(), Away>>;
     /// How many batches of a workload are not charged yet.
     fn unsettled_of(&self, workload: Arc<str>) -> Later<Result<u64, Away>>;
-    /// Batches that are not charged yet, the oldest first, behind this many; at most 100.
-    fn unsettled(&self, behind: usize) -> Later<Result<Vec<Thing>, Away>>;
+    /// Backends at which batches are that are not charged yet.
+    fn unsettled_backends(&self) -> Later<Result<Vec<Arc<str>>, Away>>;
+    /// Batches of a backend that are not charged yet, the oldest first, behind this many; at most 100.
+    fn unsettled(&self, backend: Arc<str>, behind: usize) -> Later<Result<Vec<Thing>, Away>>;
     /// Batches that are not charged yet and that a person gave up; at most 100.
     fn given_up(&self) -> Later<Result<Vec<GivenUp>, Away>>;
     /// A batch was charged, or its row says that it never is.

@@ -4,6 +4,7 @@
 //! Invariant: a call in a batch is read exactly as one that comes by itself, or the batch is refused; memory is bounded, whatever comes.
 //! Not here: forms (`call::Upload`), who may ask for what, and what it costs (`policy`).
 
+mod elided;
 mod lines;
 mod object;
 mod path;

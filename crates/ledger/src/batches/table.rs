@@ -319,13 +319,28 @@ impl Table {
         Ok(count.unsigned_abs())
     }
 
-    pub(super) fn unsettled(&self, behind: usize) -> rusqlite::Result<Vec<Thing>> {
+    pub(super) fn unsettled_backends(&self) -> rusqlite::Result<Vec<Arc<str>>> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM things WHERE unsettled = 1 AND NOT {IS_BEGUN} ORDER BY seq LIMIT ?1 OFFSET ?2"
+            "SELECT DISTINCT backend FROM things WHERE unsettled = 1 AND NOT {IS_BEGUN} ORDER BY backend"
+        );
+        let mut asking = self.0.prepare_cached(&sql)?;
+        let rows = asking.query_map([], |row| row.get::<_, String>(0))?;
+        rows.map(|backend| Ok(backend?.into())).collect()
+    }
+
+    /// Those of a backend, or all.
+    pub(super) fn unsettled(
+        &self,
+        backend: Option<&str>,
+        behind: usize,
+    ) -> rusqlite::Result<Vec<Thing>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM things WHERE unsettled = 1 AND NOT {IS_BEGUN} AND (?3 IS NULL OR backend = ?3) \
+             ORDER BY seq LIMIT ?1 OFFSET ?2"
         );
         let behind = i64::try_from(behind).unwrap_or(i64::MAX);
         let mut asking = self.0.prepare_cached(&sql)?;
-        let rows = asking.query_map(params![UNSETTLED_AT_ONCE, behind], thing)?;
+        let rows = asking.query_map(params![UNSETTLED_AT_ONCE, behind, backend], thing)?;
         rows.collect()
     }
 

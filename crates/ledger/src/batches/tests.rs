@@ -65,7 +65,7 @@ async fn one_that_is_being_made_counts_is_found_by_nobody_and_is_not_there_after
     assert_eq!(batches.unsettled_of("a".into()).await, Ok(2));
     assert_eq!(batches.stats().by_workload, [("a".into(), 2)]);
     assert_eq!(batches.find(of.clone(), begun.clone()).await, Ok(None));
-    assert_eq!(batches.unsettled(0).await, Ok(Vec::new()));
+    assert_eq!(batches.unsettled("openai".into(), 0).await, Ok(Vec::new()));
     let list = |at: &Batches| {
         at.page(
             of.clone(),
@@ -108,9 +108,15 @@ async fn an_id_is_its_owners_alone_and_outlives_a_restart() {
     }
     assert_eq!(store.find(a.clone(), at(Kind::Batch, "f1")).await, Ok(None));
     assert_eq!(store.unsettled_of("a".into()).await, Ok(1));
+    let backends = store.unsettled_backends().await;
+    assert_eq!(backends, Ok(vec!["openai".into()]));
+    let batch = thing(Kind::Batch, "b1", &a);
+    assert_eq!(store.unsettled("openai".into(), 0).await, Ok(vec![batch]));
+    assert_eq!(store.unsettled("openai".into(), 1).await, Ok(Vec::new()));
+    assert_eq!(store.unsettled("other".into(), 0).await, Ok(Vec::new()));
     assert_eq!(store.stats().by_workload, [("a".into(), 1)]);
     assert_eq!(store.settled(at(Kind::Batch, "b1")).await, Ok(()));
-    assert_eq!(store.unsettled(0).await, Ok(Vec::new()));
+    assert_eq!(store.unsettled("openai".into(), 0).await, Ok(Vec::new()));
     assert_eq!(store.stats(), Default::default());
     assert_eq!(store.remove(at(Kind::File, "f1")).await, Ok(()));
     assert_eq!(store.find(a, at(Kind::File, "f1")).await, Ok(None));

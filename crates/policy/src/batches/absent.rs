@@ -62,7 +62,11 @@ impl BatchStore for Nobody {
         away()
     }
 
-    fn unsettled(&self, _: usize) -> Later<Result<Vec<Thing>, Away>> {
+    fn unsettled_backends(&self) -> Later<Result<Vec<Arc<str>>, Away>> {
+        away()
+    }
+
+    fn unsettled(&self, _: Arc<str>, _: usize) -> Later<Result<Vec<Thing>, Away>> {
         away()
     }
 

@@ -5,7 +5,6 @@
 //! row that is not on disk, once in a process. A batch counts as charged once its rows are on disk, and not before.
 //! Not here: what it costs (`policy::batching`), where rows and batches are kept (`ledger`).
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -22,12 +21,13 @@ use policy::operation::Operation;
 use policy::record::Record;
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Entry;
+use tokio::task::JoinSet;
 use wire::batch::{Api, Object, ResultLines, Told, told};
 use wire::usage::Reading;
 
 use super::{made, send};
 use crate::deadline::Deadline;
-use crate::tools::{Asker, Boxed, Failed, all, next};
+use crate::tools::{Asker, Failed, next};
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -42,10 +42,10 @@ const DISK_LOOKS: usize = 20;
 /// How long a provider may take to say how a batch stands, and to give its result.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
 const RESULT_WITHIN: Duration = Duration::from_mins(5);
-/// How long one that took longer is asked nothing: the batches of others come first.
+/// How long a batch of which that took longer is left alone: the others come first.
 const LEFT_ALONE: Duration = Duration::from_mins(10);
-/// Backends whose batches are looked at beside one another; each may have a line of 16 MiB in memory.
-const SIDE_BY_SIDE: usize = 4;
+/// Backends that are asked beside one another; each may have a line of 1 MiB in memory.
+const SIDE_BY_SIDE: usize = 16;
 /// What the gate's own questions are called.
 const ID: &str = "batches";
 
@@ -58,24 +58,30 @@ pub(crate) fn begin(worker: &Rc<Worker>) {
         return;
     }
     worker.charges_batches.set(true);
-    let claim = Claim {
+    let claim = Claim(Rc::new(Charging {
         worker: Rc::clone(worker),
         store,
-    };
+        memory: RefCell::default(),
+    }));
     tokio::task::spawn_local(async move { claim.run().await });
 }
 
 /// That it is this worker that does it.
-struct Claim {
-    worker: Rc<Worker>,
-    store: Arc<dyn BatchStore>,
-}
+struct Claim(Rc<Charging>);
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.worker.charges_batches.set(false);
-        self.store.release();
+        let Charging { worker, store, .. } = &*self.0;
+        worker.charges_batches.set(false);
+        store.release();
     }
+}
+
+/// Whose batches are charged, and what is remembered of them.
+struct Charging {
+    worker: Rc<Worker>,
+    store: Arc<dyn BatchStore>,
+    memory: RefCell<Memory>,
 }
 
 /// What is remembered between looks.
@@ -87,46 +93,111 @@ struct Memory {
     told: HashSet<At>,
     /// When all are asked about again.
     all_at: Option<Mono>,
-    /// Backends that took too long, and until when they are asked nothing.
-    late: HashMap<Arc<str>, Mono>,
+    /// What is to be looked at, by backend.
+    wanted: BTreeMap<Arc<str>, Wanted>,
+    /// Backends that are being asked.
+    asked: HashSet<Arc<str>>,
+    /// Those whose provider took too long, and until when they are left alone.
+    late: HashMap<At, Mono>,
+}
+
+/// Of a backend's batches those that are to be asked about.
+#[derive(Default)]
+struct Wanted {
+    is_all: bool,
+    hurried: HashSet<At>,
 }
 
 impl Claim {
     async fn run(self) {
-        let memory: RefCell<Memory> = RefCell::default();
+        let of = &self.0;
+        // With the claim they end, too.
+        let mut looks = JoinSet::new();
         loop {
-            if self.worker.is_draining() {
+            if of.worker.is_draining() {
                 return;
             }
-            let view = self.worker.view();
+            let view = of.worker.view();
             let Some(every) = every(view.snapshot()) else {
                 return;
             };
-            let now = self.worker.now();
-            let hurried: HashSet<At> = self.store.hurried().into_iter().collect();
-            let is_all = memory.borrow().all_at.is_none_or(|at| now >= at);
-            if is_all {
-                memory.borrow_mut().all_at = Some(now.after(every));
-            }
-            if is_all || !hurried.is_empty() {
-                let looked = self.look(&view, (is_all, &hurried), &memory).await;
-                if looked.is_err() {
-                    // What the disk does not say is asked again.
-                    hurried.iter().for_each(|at| self.store.hurry(at));
-                    if is_all {
-                        memory.borrow_mut().all_at = None;
+            of.wanted(every).await;
+            while looks.try_join_next().is_some() {}
+            while let Some((backend, wanted)) = of.next_look() {
+                let (of, view) = (Rc::clone(of), Rc::clone(&view));
+                looks.spawn_local(async move {
+                    let looked = of.look(&view, &backend, &wanted).await;
+                    let mut memory = of.memory.borrow_mut();
+                    memory.asked.remove(&backend);
+                    if looked.is_err() {
+                        // What the disk does not say is asked again.
+                        memory.want(backend, wanted);
                     }
-                }
+                });
             }
             // What the disk does not take now is tried again.
-            let _away = self.give_up(&view, &memory).await;
+            let _away = of.give_up(&view).await;
             drop(view);
-            self.worker.timers.sleep(LOOK_EVERY).await;
+            of.worker.timers.sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+impl Memory {
+    fn want(&mut self, backend: Arc<str>, more: Wanted) {
+        let wanted = self.wanted.entry(backend).or_default();
+        wanted.is_all |= more.is_all;
+        wanted.hurried.extend(more.hurried);
+    }
+}
+
+impl Charging {
+    /// Notes what is to be looked at: batches that were heard to be over, and all of them once in so long.
+    async fn wanted(&self, every: Duration) {
+        for at in self.store.hurried() {
+            let backend = Arc::clone(&at.backend);
+            let wanted = Wanted {
+                is_all: false,
+                hurried: HashSet::from([at]),
+            };
+            self.memory.borrow_mut().want(backend, wanted);
+        }
+        let now = self.worker.now();
+        let all_at = self.memory.borrow().all_at;
+        if all_at.is_some_and(|at| now < at) {
+            return;
+        }
+        // Where the disk does not say it now, it is asked a second later.
+        let Ok(backends) = self.store.unsettled_backends().await else {
+            return;
+        };
+        let mut memory = self.memory.borrow_mut();
+        memory.all_at = Some(now.after(every));
+        for backend in backends {
+            let wanted = Wanted {
+                is_all: true,
+                ..Wanted::default()
+            };
+            memory.want(backend, wanted);
         }
     }
 
+    /// A backend that is to be asked now: none that is asked already, and so many at most beside one another.
+    fn next_look(&self) -> Option<(Arc<str>, Wanted)> {
+        let mut memory = self.memory.borrow_mut();
+        if memory.asked.len() >= SIDE_BY_SIDE {
+            return None;
+        }
+        let free = |backend: &&Arc<str>| !memory.asked.contains(*backend);
+        let backend = memory.wanted.keys().find(free).cloned()?;
+        let wanted = memory.wanted.remove(&backend)?;
+        memory.asked.insert(Arc::clone(&backend));
+        Some((backend, wanted))
+    }
+
     /// Enters what persons gave up: rows that say so, for which nothing is charged.
-    async fn give_up(&self, view: &WorkerSnapshot, memory: &RefCell<Memory>) -> Result<(), Away> {
+    async fn give_up(&self, view: &WorkerSnapshot) -> Result<(), Away> {
+        let memory = &self.memory;
         for of in self.store.given_up().await? {
             let (thing, now) = (&of.thing, self.worker.now());
             let row = self.store.row(thing, "");
@@ -167,95 +238,58 @@ impl Claim {
         self.worker.ledger(|ledger| ledger.settle(entry, s, record));
     }
 
-    /// Asks about all batches, or about those that are hurried; of those not about one that could not be counted when it was last asked.
+    /// Asks a backend about all of its batches, or about those that are hurried, one after the other; of those not about one that could not
+    /// be counted when it was last asked.
     async fn look(
         &self,
         view: &WorkerSnapshot,
-        (is_all, hurried): (bool, &HashSet<At>),
-        memory: &RefCell<Memory>,
+        backend: &Arc<str>,
+        wanted: &Wanted,
     ) -> Result<(), Away> {
         let mut behind = 0;
         loop {
-            let page = self.store.unsettled(behind).await?;
+            let page = self.store.unsettled(Arc::clone(backend), behind).await?;
             if page.is_empty() {
                 if behind == 0 {
-                    memory.borrow_mut().told.clear();
+                    let told = &mut self.memory.borrow_mut().told;
+                    told.retain(|at| at.backend != *backend);
                 }
                 return Ok(());
             }
-            let mut by_backend: BTreeMap<Arc<str>, Vec<Thing>> = BTreeMap::new();
             for thing in page {
+                if self.worker.is_draining() {
+                    return Ok(());
+                }
                 let at = thing.at();
-                let is_told = memory.borrow().told.contains(&at);
-                if is_all || hurried.contains(&at) && !is_told {
-                    let of = by_backend.entry(Arc::clone(&thing.backend)).or_default();
-                    of.push(thing);
+                let is_told = self.memory.borrow().told.contains(&at);
+                let is_wanted = wanted.is_all || wanted.hurried.contains(&at) && !is_told;
+                if is_wanted && self.charged(view, &thing).await? {
+                    let mut memory = self.memory.borrow_mut();
+                    memory.entered.remove(&at);
+                    memory.told.remove(&at);
+                    memory.late.remove(&at);
                 } else {
                     behind += 1;
                 }
             }
-            let mut lanes: Vec<Vec<Thing>> = Vec::new();
-            for (nth, things) in by_backend.into_values().enumerate() {
-                match lanes.get_mut(nth % SIDE_BY_SIDE) {
-                    Some(lane) => lane.extend(things),
-                    None => lanes.push(things),
-                }
-            }
-            let in_lane = |things| -> Boxed<'_, _> { Box::pin(self.lane(view, things, memory)) };
-            for left in all(lanes.into_iter().map(in_lane).collect()).await {
-                behind += left?;
-            }
-            if self.worker.is_draining() {
-                return Ok(());
-            }
         }
-    }
-
-    /// Asks about these, one after the other: how many of them are not charged.
-    async fn lane(
-        &self,
-        view: &WorkerSnapshot,
-        things: Vec<Thing>,
-        memory: &RefCell<Memory>,
-    ) -> Result<usize, Away> {
-        let mut left = 0;
-        for thing in things {
-            if self.worker.is_draining() {
-                break;
-            }
-            if self.charged(view, &thing, memory).await? {
-                let mut memory = memory.borrow_mut();
-                memory.entered.remove(&thing.at());
-                memory.told.remove(&thing.at());
-            } else {
-                left += 1;
-            }
-        }
-        Ok(left)
     }
 
     /// Whether a batch is charged now; where it should be and cannot, the log says why, once.
-    async fn charged(
-        &self,
-        view: &WorkerSnapshot,
-        thing: &Thing,
-        memory: &RefCell<Memory>,
-    ) -> Result<bool, Away> {
+    async fn charged(&self, view: &WorkerSnapshot, thing: &Thing) -> Result<bool, Away> {
+        let memory = &self.memory;
         let now = self.worker.now();
-        let left_alone = memory.borrow().late.get(&thing.backend).copied();
+        let left_alone = memory.borrow().late.get(&thing.at()).copied();
         if left_alone.is_some_and(|until| now < until) {
             return Ok(false);
         }
-        let why = match self.charge(view, thing, memory).await {
+        let why = match self.charge(view, thing).await {
             Ok(is_settled) => return Ok(is_settled),
             Err(NotCharged::Away) => return Err(Away),
             Err(NotCharged::For(why)) => why,
             Err(NotCharged::Late(why)) => {
                 let until = self.worker.now().after(LEFT_ALONE);
-                memory
-                    .borrow_mut()
-                    .late
-                    .insert(thing.backend.clone(), until);
+                memory.borrow_mut().late.insert(thing.at(), until);
                 why.to_owned()
             }
         };
@@ -272,12 +306,8 @@ impl Claim {
         Ok(false)
     }
 
-    async fn charge(
-        &self,
-        view: &WorkerSnapshot,
-        thing: &Thing,
-        memory: &RefCell<Memory>,
-    ) -> Result<bool, NotCharged> {
+    async fn charge(&self, view: &WorkerSnapshot, thing: &Thing) -> Result<bool, NotCharged> {
+        let memory = &self.memory;
         let s = view.snapshot();
         let workload = s.workload_named(thing.owner.workload.as_bytes());
         let workload = workload.ok_or("no route is for its workload any more")?;
@@ -463,15 +493,11 @@ impl Claim {
         let mut is_over = false;
         while !is_over {
             deadline.set(began.timeouts.idle);
-            let mut long = Vec::new();
-            let take = |data: &[u8]| lines.push(data, |line| long.extend(sums.short(line)));
+            let take = |data: &[u8]| lines.push(data, |line| sums.line(&line));
             let read = next(asker, &mut began.response.body, &mut deadline, take).await;
             is_over = read.map_err(Failed::Upstream)?;
             if is_over {
-                lines.finish(|line| long.extend(sums.short(line)));
-            }
-            for line in long {
-                self.long(&mut sums, line).await?;
+                lines.finish(|line| sums.line(&line));
             }
             // Calls go on meanwhile.
             tokio::task::yield_now().await;
@@ -485,22 +511,13 @@ impl Claim {
                 _ => Ok(sums.used),
             },
             (0, lines) => Err(format!("{lines} lines of its result cannot be read").into()),
-            (lines, _) => Err(format!("{lines} lines of its result are longer than 16 MiB").into()),
+            (lines, _) => Err(format!(
+                "{lines} lines of its result are longer than 1 MiB without texts and lists"
+            )
+            .into()),
         }
     }
-
-    /// Has a long line read beside the worker, on which calls go on.
-    async fn long(&self, sums: &mut Sums<'_>, line: Vec<u8>) -> Result<(), NotCharged> {
-        let (api, counts_pieces) = (sums.of.api, sums.counts_pieces);
-        let read = move || told(api, counts_pieces, &line);
-        let told = self.worker.looks.run(read).await;
-        sums.told(told.ok_or("a line of its result was not gone through")?);
-        Ok(())
-    }
 }
-
-/// Longer lines are read beside the worker.
-const LONG_BYTES: usize = 64 << 10;
 
 /// Sums of what is told.
 struct Sums<'a> {
@@ -518,13 +535,8 @@ struct Sums<'a> {
 }
 
 impl Sums<'_> {
-    /// Reads a line; one that takes long is given back.
-    fn short(&mut self, line: Cow<'_, [u8]>) -> Option<Vec<u8>> {
-        if line.len() > LONG_BYTES {
-            return Some(line.into_owned());
-        }
-        self.told(told(self.of.api, self.counts_pieces, &line));
-        None
+    fn line(&mut self, line: &[u8]) {
+        self.told(told(self.of.api, self.counts_pieces, line));
     }
 
     fn told(&mut self, told: Told) {

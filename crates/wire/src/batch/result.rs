@@ -7,12 +7,15 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use super::elided::Elided;
 use super::{Api, plain_text};
 use crate::json::{Elements, Kind, Reader};
 use crate::usage::{self, Reading};
 
-/// Longest line that is read: an answer may hold pictures.
-const LINE_BYTES_MAX: usize = 16 << 20;
+/// A longer line is kept without what no bill needs: an answer may hold pictures.
+const SHORT_BYTES: usize = 64 << 10;
+/// Most bytes of a line that are kept.
+const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// What a line of a result tells of its call.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +98,7 @@ impl Line<'_> {
             Some(Said {
                 state: Some(State::Good),
                 answer,
-            }) => answer.map_or(Told::Unserved, |served| Told::Served(Box::new(served))),
+            }) => answer.map_or(Told::Unreadable, |served| Told::Served(Box::new(served))),
             Some(Said {
                 state: Some(State::Bad),
                 ..
@@ -172,7 +175,9 @@ fn state_of(api: Api, value: (Kind, &[u8])) -> Option<State> {
 #[derive(Debug, Default)]
 pub struct ResultLines {
     held: Vec<u8>,
-    /// The line that comes is too long.
+    /// The line that comes is a long one: what is held of it has lost what no bill needs.
+    long: Option<Elided>,
+    /// What stays of the line that comes is too long, too.
     is_over_long: bool,
     /// Lines that were.
     pub skipped: u64,
@@ -184,7 +189,8 @@ impl ResultLines {
         while let Some(end) = memchr(b'\n', bytes) {
             let (last, rest) = bytes.split_at(end);
             bytes = rest.get(1..).unwrap_or_default();
-            if self.held.is_empty() && !self.is_over_long && last.len() <= LINE_BYTES_MAX {
+            let is_new = self.held.is_empty() && self.long.is_none() && !self.is_over_long;
+            if is_new && last.len() <= SHORT_BYTES {
                 if !last.trim_ascii().is_empty() {
                     line(Cow::Borrowed(last));
                 }
@@ -202,15 +208,28 @@ impl ResultLines {
     }
 
     fn hold(&mut self, bytes: &[u8]) {
-        if self.is_over_long || self.held.len() + bytes.len() > LINE_BYTES_MAX {
+        if self.is_over_long {
+            return;
+        }
+        if self.long.is_none() && self.held.len() + bytes.len() <= SHORT_BYTES {
+            self.held.extend_from_slice(bytes);
+            return;
+        }
+        let begun = match self.long {
+            Some(_) => Vec::new(),
+            None => std::mem::take(&mut self.held),
+        };
+        let long = self.long.get_or_insert_default();
+        let kept = long.push(&begun, &mut self.held);
+        let kept = kept.and_then(|()| long.push(bytes, &mut self.held));
+        if kept.is_none() || self.held.len() > LINE_BYTES_MAX {
             self.is_over_long = true;
             self.held = Vec::new();
-        } else {
-            self.held.extend_from_slice(bytes);
         }
     }
 
     fn end(&mut self, line: &mut impl FnMut(Cow<'_, [u8]>)) {
+        self.long = None;
         if std::mem::take(&mut self.is_over_long) {
             self.skipped += 1;
         } else if !self.held.trim_ascii().is_empty() {

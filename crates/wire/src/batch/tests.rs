@@ -306,14 +306,57 @@ fn results_are_read_however_they_are_cut() {
     assert_eq!((usage.prompt, usage.cached), (Some(6), Some(4)));
     let errored = br#"{"result":{"type":"errored","error":{}}}"#;
     assert_eq!(told(Api::Anthropic, false, errored), Told::Unserved);
+    let unsaid = br#"{"result":{"type":"succeeded"}}"#;
+    assert_eq!(told(Api::Anthropic, false, unsaid), Told::Unreadable);
     let mut lines = ResultLines::default();
-    let long = vec![b'x'; 5 << 20];
+    let long = b"[1,2,3,4,".repeat(100_000);
     for _ in 0..4 {
         lines.push(&long, |_| panic!("no line"));
     }
     let mut last = 0;
     lines.push(b"\n{}\n", |line| last = line.len());
     assert_eq!((last, lines.skipped), (2, 1));
+}
+
+/// Whoever asks for large answers has them counted as others.
+#[test]
+fn a_line_of_many_megabytes_tells_what_a_short_one_does() {
+    let picture = "iVBORw0KGgo".repeat(200_000);
+    let picture = format!(r#"{{"b64_json":"{picture}"}}"#);
+    let pictures = [&*picture; 10].join(",");
+    let likely = r#"{"token":"a","logprob":-0.1,"top_logprobs":[{"token":"b","bytes":[1]}]},"#
+        .repeat(300_000);
+    let answers = format!(
+        r#"{{"index":0,"logprobs":{{"content":[{likely}null]}},"message":{{"content":"x\n\"y"}}}}"#
+    );
+    let usage = r#""usage":{"input_tokens":9,"output_tokens":7,"input_tokens_details":{"cached_tokens":4}}"#;
+    for (name, list, pieces) in [("data", &pictures, Some(10)), ("choices", &answers, None)] {
+        let line = format!(
+            r#"{{"custom_id":"a","response":{{"status_code":200,"body":{{"model":"m","{name}":[{list}],{usage}}}}},"error":null}}"#
+        );
+        assert!(line.len() > 16 << 20, "{}", line.len());
+        let whole = told(Api::OpenAi, true, line.as_bytes());
+        let Told::Served(served) = &whole else {
+            panic!("served");
+        };
+        assert_eq!(
+            (served.model.as_deref(), served.pieces),
+            (Some("m"), pieces)
+        );
+        for size in [4096, 65_536, 70_001] {
+            let (mut lines, mut read) = (ResultLines::default(), Vec::new());
+            let mut take = |line: Cow<'_, [u8]>| {
+                assert!(line.len() < 64 << 10, "{}", line.len());
+                read.push(told(Api::OpenAi, true, &line));
+            };
+            for piece in line.as_bytes().chunks(size) {
+                lines.push(piece, &mut take);
+            }
+            lines.push(b"\n", &mut take);
+            lines.finish(&mut take);
+            assert_eq!((&*read, lines.skipped), (&[whole.clone()][..], 0));
+        }
+    }
 }
 
 #[test]
