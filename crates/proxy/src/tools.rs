@@ -46,7 +46,6 @@ use wire::head::{Known, Method, RequestHead};
 
 pub use self::ask::TOOL_CALLER;
 pub(crate) use self::ask::{Asker, Began, Failed, Said};
-use self::join::{Boxed, all};
 pub(crate) use self::read::next;
 use self::rule::{principal, rule};
 use crate::call::{Call, OUT_OF_ORDER, OnBehalf, Stop, authorized_outside, identify};
