@@ -116,7 +116,7 @@ fn suite(plan: &Plan, servers: &Path, programs: &Path, binary: &Path) -> Result<
     let module = "sigs.k8s.io/gateway-api";
     let kinds = run_quietly(&mut go(&["list", "-m", "-f", "{{.Dir}}", module]))?;
     let version = run_quietly(Command::new(binary).arg("--version"))?;
-    let version = version.split_whitespace().last().unwrap_or_default();
+    let version = version.split_whitespace().nth(1).unwrap_or_default();
     let binary = whole(binary)?;
     let mut command = Command::new(programs.join("cluster"));
     command.arg("-servers").arg(servers);
