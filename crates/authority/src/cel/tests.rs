@@ -208,6 +208,10 @@ fn what_cannot_be_right_is_a_fault() {
         ("", "is empty; write true to mean always"),
         ("workload ==", "line 1, column"),
         (
+            "workload = \"a\"",
+            "line 1, column 10: = is no operator here; == compares",
+        ),
+        (
             "wrkload == \"a\"",
             "line 1, column 1: there is no variable wrkload; did you mean workload?",
         ),

@@ -240,7 +240,11 @@ async fn files_of_calls_and_results_go_with_batches_that_were_counted_a_month_ag
     };
     // The input goes, the batch is not counted, and with it its result stays.
     assert_eq!(store.has_room("a".into()).await, Ok(true));
-    assert_eq!(store.keep(thing(Kind::File, "new", &of)).await, Ok(()));
+    let new = Thing {
+        created_unix_ms: LATER,
+        ..thing(Kind::File, "new", &of)
+    };
+    assert_eq!(store.keep(new).await, Ok(()));
     assert!(!is_there(Kind::File, "in").await);
     assert_eq!(store.remove(at(Kind::File, "new")).await, Ok(()));
     assert_eq!(store.keep(plain(&of, "y1")).await, Ok(()));
@@ -255,9 +259,13 @@ async fn files_of_calls_and_results_go_with_batches_that_were_counted_a_month_ag
     assert_eq!(store.has_room("a".into()).await, Ok(false));
 }
 
+/// More than a month behind what is kept already.
+const LATER: u64 = 1_800_000_000_000;
+
 /// A file to be read.
 fn plain(of: &Owner, id: &str) -> Thing {
     Thing {
+        created_unix_ms: LATER,
         calls: Box::default(),
         ..thing(Kind::File, id, of)
     }

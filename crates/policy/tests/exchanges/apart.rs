@@ -280,10 +280,7 @@ fn the_refusal_names_whoever_waits_longest_before_the_body_too() {
     assert_eq!(ask(&mut world, &me).code(), "");
     for refused in [ask(&mut world, &me), waiting(&mut world, &me)] {
         let (_, text) = refused.says();
-        assert!(
-            text.contains("1 requests per 3600s for this user"),
-            "{text}"
-        );
+        assert!(text.contains("1 request per 1h for this user"), "{text}");
     }
 }
 
