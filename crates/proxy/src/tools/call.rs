@@ -116,6 +116,8 @@ impl Call {
             id: Rc::new(OnBehalf {
                 id: begun.record().id.clone(),
                 own: Vec::new(),
+                missing: Vec::new(),
+                token: None,
             }),
             worker: Rc::clone(worker),
             view,
