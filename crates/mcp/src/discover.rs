@@ -12,7 +12,7 @@ use crate::handshake::{
 };
 use crate::modern::{CAPABILITIES, CLIENT, VERSION};
 use crate::reply;
-use crate::task;
+use crate::task::{self, EXTENSION};
 use crate::version::Version;
 
 /// The method.
@@ -53,9 +53,22 @@ impl Fresh {
 /// The params of a request of the gate's own, with these further members, each behind a comma.
 #[must_use]
 pub fn own_params(further: &str) -> String {
+    params_of(further, "{}")
+}
+
+/// The same, of one that knows tasks.
+#[must_use]
+pub fn own_params_of_tasks(further: &str) -> String {
+    params_of(
+        further,
+        &format!(r#"{{"extensions":{{"{EXTENSION}":{{}}}}}}"#),
+    )
+}
+
+fn params_of(further: &str, capabilities: &str) -> String {
     let version = Version::V20260728.as_str();
     format!(
-        r#"{{"_meta":{{"{VERSION}":"{version}","{CAPABILITIES}":{{}},"{CLIENT}":{SERVER_INFO}}}{further}}}"#
+        r#"{{"_meta":{{"{VERSION}":"{version}","{CAPABILITIES}":{capabilities},"{CLIENT}":{SERVER_INFO}}}{further}}}"#
     )
 }
 

@@ -10,6 +10,7 @@ use std::ops::Range;
 use wire::json::Kind;
 
 use crate::envelope::{Fault, Message, Says, Value, is_same_id, members, text_of};
+use crate::listen::OF_TASK;
 use crate::modern::Level;
 use crate::{name, reply};
 
@@ -33,6 +34,8 @@ pub enum Said<'a> {
         asks: Option<Asks>,
         /// It is a log message: of this level, where it says one.
         log: Option<Option<Level>>,
+        /// It tells of a task, by the server's own id: who listens to that hears it, and nobody else.
+        is_of_task: bool,
     },
 }
 
@@ -117,7 +120,8 @@ fn before<'a>(
 ) -> Result<Said<'a>, Unusable> {
     let params = message.params;
     let mut said = Cow::Borrowed(text);
-    let (mut is_list_changed, mut updated, mut asks, mut log) = (false, None, None, None);
+    let (mut is_list_changed, mut is_of_task) = (false, false);
+    let (mut updated, mut asks, mut log) = (None, None, None);
     let member = |path: &[&'static str]| member_of(text, params.clone(), path);
     let shown = |raw: &[u8]| {
         let shown = name::shown_id(speaker.name, raw).ok_or(Unusable::NoMessage)?;
@@ -162,6 +166,7 @@ fn before<'a>(
                 let level = level.as_ref().and_then(text_of);
                 log = Some(level.and_then(|level| Level::of(&level)));
             }
+            OF_TASK => is_of_task = true,
             method => is_list_changed = method.ends_with("/list_changed"),
         },
         Says::Response { .. } => return Err(Unusable::OtherId),
@@ -172,6 +177,7 @@ fn before<'a>(
         updated,
         asks,
         log,
+        is_of_task,
     })
 }
 

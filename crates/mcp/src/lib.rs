@@ -9,6 +9,7 @@
 pub mod arguments;
 pub mod bridge;
 pub mod catalog;
+pub mod challenge;
 pub mod client;
 pub mod discover;
 pub mod envelope;

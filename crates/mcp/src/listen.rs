@@ -18,8 +18,12 @@ pub const METHOD: &str = "subscriptions/listen";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// What a server says first.
 pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+/// What tells of a task, which is as asking about it would tell.
+pub const OF_TASK: &str = "notifications/tasks";
 /// Most resources of one stream.
 pub const URIS_MAX: usize = 256;
+/// Most tasks of one.
+pub const TASKS_MAX: usize = 256;
 
 /// Lists: the member that asks for their changes, the method that tells of one, and who tells of them.
 const LISTS: [(&str, &str, Abilities); 3] = [
@@ -47,6 +51,8 @@ pub struct Filter {
     lists: [bool; 3],
     /// Which resources.
     pub uris: Vec<String>,
+    /// Which tasks.
+    pub tasks: Vec<String>,
 }
 
 impl Filter {
@@ -61,8 +67,14 @@ impl Filter {
         let Some((Kind::Object, text, _)) = filter else {
             return Err(Fault::NotRpc("`params.notifications` must be an object"));
         };
-        let names = [LISTS[0].0, LISTS[1].0, LISTS[2].0, "resourceSubscriptions"];
-        let [tools, prompts, resources, uris] = members(text, names, 0)?;
+        let names = [
+            LISTS[0].0,
+            LISTS[1].0,
+            LISTS[2].0,
+            "resourceSubscriptions",
+            "taskIds",
+        ];
+        let [tools, prompts, resources, uris, tasks] = members(text, names, 0)?;
         let lists = [tools, prompts, resources].map(|of| matches!(of, Some((Kind::True, ..))));
         let uris: Vec<String> = match uris {
             None => Vec::new(),
@@ -74,7 +86,15 @@ impl Filter {
                 "`resourceSubscriptions` has more than 256 URIs",
             ));
         }
-        Ok(Self { lists, uris })
+        let tasks: Vec<String> = match tasks {
+            None => Vec::new(),
+            Some((_, text, _)) => serde_json::from_slice(text)
+                .map_err(|_| Fault::NotRpc("`taskIds` must be a list of ids"))?,
+        };
+        if tasks.len() > TASKS_MAX {
+            return Err(Fault::NotRpc("`taskIds` has more than 256 ids"));
+        }
+        Ok(Self { lists, uris, tasks })
     }
 
     /// All lists that whoever has these abilities tells of.
@@ -82,7 +102,7 @@ impl Filter {
     pub fn of_lists(abilities: Abilities) -> Self {
         Self {
             lists: LISTS.map(|(.., ability)| abilities.has(ability)),
-            uris: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -92,7 +112,13 @@ impl Filter {
         Self { uris, ..self }
     }
 
-    /// As much of it as whoever has these abilities tells of, with these resources.
+    /// It, with these tasks.
+    #[must_use]
+    pub fn with_tasks(self, tasks: Vec<String>) -> Self {
+        Self { tasks, ..self }
+    }
+
+    /// As much of it as whoever has these abilities tells of, with these resources and no task.
     #[must_use]
     pub fn within(&self, abilities: Abilities, uris: Vec<String>) -> Self {
         let mut lists = self.lists;
@@ -103,10 +129,11 @@ impl Filter {
         Self {
             lists,
             uris: if has_uris { uris } else { Vec::new() },
+            tasks: Vec::new(),
         }
     }
 
-    /// What of it some of these tell of, with these resources.
+    /// What of it some of these tell of, with these resources and no task.
     #[must_use]
     pub fn of_all(&self, agreed: &[Self], uris: Vec<String>) -> Self {
         let mut lists = [false; 3];
@@ -115,21 +142,26 @@ impl Filter {
                 *is_told |= tells;
             }
         }
-        Self { lists, uris }
+        Self {
+            lists,
+            uris,
+            tasks: Vec::new(),
+        }
     }
 
     /// Whether nothing is to be heard of.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.uris.is_empty() && !self.lists.contains(&true)
+        self.uris.is_empty() && self.tasks.is_empty() && !self.lists.contains(&true)
     }
 
-    /// Whether it asks for a notification of this method; of resources the URI counts beside it.
+    /// Whether it asks for a notification of this method; of resources and tasks their names count beside it.
     #[must_use]
     pub fn has(&self, method: &str) -> bool {
         let mut lists = self.lists.iter().zip(LISTS);
         lists.any(|(is_asked, (_, of, _))| *is_asked && of == method)
             || method == "notifications/resources/updated" && !self.uris.is_empty()
+            || method == OF_TASK && !self.tasks.is_empty()
     }
 
     /// As an object.
@@ -140,9 +172,15 @@ impl Filter {
         let mut parts: Vec<Vec<u8>> = lists
             .map(|(_, (member, ..))| format!("\"{member}\":true").into_bytes())
             .collect();
-        if !self.uris.is_empty() {
-            let uris: Vec<Vec<u8>> = self.uris.iter().map(|uri| string(uri)).collect();
-            parts.push([b"\"resourceSubscriptions\":[", &*uris.join(&b','), b"]"].concat());
+        for (member, names) in [
+            ("resourceSubscriptions", &self.uris),
+            ("taskIds", &self.tasks),
+        ] {
+            if !names.is_empty() {
+                let names: Vec<Vec<u8>> = names.iter().map(|name| string(name)).collect();
+                let open = format!("\"{member}\":[").into_bytes();
+                parts.push([&*open, &*names.join(&b','), b"]"].concat());
+            }
         }
         [b"{", &*parts.join(&b','), b"}"].concat()
     }

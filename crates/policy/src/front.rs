@@ -25,6 +25,7 @@ mod demand;
 mod identify;
 mod presented;
 mod reservation;
+mod token;
 
 use crate::clock::Mono;
 use crate::levels::Levels;
@@ -42,6 +43,7 @@ pub(crate) use self::identify::{
 pub use self::presented::{Http, Presented};
 pub use self::reservation::Settled;
 pub(crate) use self::reservation::{Reservation, limits_of, reserve, tightest};
+pub use self::token::token_of;
 
 /// What an event is judged by, beside the call itself.
 pub struct Env<'a> {

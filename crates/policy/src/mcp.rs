@@ -23,7 +23,7 @@ use crate::secret::Secret;
 pub use self::described::{Described, HttpAnswer, HttpCall, Method, NoCall};
 pub use self::ended::{Ended, Mark};
 pub use self::held::{Held, HeldChanges, NotHeld, OfClient, URI_BYTES_MAX};
-pub use self::kept::{Hearing, Kept};
+pub use self::kept::{Hearing, Kept, Turn};
 pub use self::known::{Answered, KINDS, Known, Listed, OfServer};
 pub use self::pins::{Digest, Odd, OnChange, Pins, Seen};
 pub use self::selection::{Glob, Holds, Named, Selection, Shows, When};
@@ -181,6 +181,17 @@ pub struct TakenToken {
     pub server: usize,
     /// The header, in lower case.
     pub header: Box<str>,
+}
+
+/// A token of a caller's, as a server that does not let it in is told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallersToken {
+    /// One that was brought in this header.
+    Brought(Box<str>),
+    /// One that may be brought in this header, and was not, where the gate has no credential either.
+    Missing(Box<str>),
+    /// One that was given for the token by which its caller is known.
+    Given,
 }
 
 /// When a tool's name begins with its server's.

@@ -18,6 +18,7 @@ pub use self::reply::{LocalReply, escape};
 use crate::budget::Every;
 use crate::failure::Failure;
 use crate::limit::{Kind, Rate};
+use crate::mcp::CallersToken;
 use crate::operation::meant;
 use crate::whose::Holder;
 
@@ -249,6 +250,11 @@ pub enum Refusal {
         /// Which.
         says: Box<str>,
     },
+    /// A request about tasks, of a client that does not say that it knows them.
+    #[error(
+        "the request asks to hear of tasks, and its client does not say that it knows them: `io.modelcontextprotocol/tasks` in the `extensions` of its capabilities"
+    )]
+    McpCapability,
     /// What a server wanted to hear again is not what it gave.
     #[error(
         "`requestState` was changed, has expired, or is of another caller or request; send the request again without it"
@@ -293,6 +299,28 @@ pub enum Refusal {
     McpToolChanged {
         /// Its whole name.
         name: Box<str>,
+    },
+    /// A server that refused the gate's own credential.
+    #[error("the server {server} refused the gateway's credential")]
+    McpCredential {
+        /// The server.
+        server: Box<str>,
+    },
+    /// A server that refused its caller's token, or wants one.
+    #[error(
+        "the server {server} {} ({status}){}",
+        refused(token),
+        if wants.is_empty() { "" } else { "; `data.wants` is what it asks for" }
+    )]
+    McpTokenRefused {
+        /// The server.
+        server: Box<str>,
+        /// The token.
+        token: CallersToken,
+        /// The server's status: 401 or 403.
+        status: u16,
+        /// What it says that it wants, by the names of a challenge. No text here repeats it.
+        wants: Box<[(&'static str, Box<str>)]>,
     },
     /// What is named is there twice, under one name.
     #[error(
@@ -712,6 +740,17 @@ fn window(per: Duration) -> String {
 /// Whole seconds, as `retry-after` says them.
 fn seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// What a server did to a caller's token.
+fn refused(token: &CallersToken) -> String {
+    match token {
+        CallersToken::Brought(header) => format!("refused the token in the header {header}"),
+        CallersToken::Missing(header) => {
+            format!("wants a token of its caller's, in the header {header}")
+        }
+        CallersToken::Given => "refused the token that was given for yours".to_owned(),
+    }
 }
 
 /// What a caller can do whose call its budget never admits.

@@ -138,6 +138,8 @@ impl Call {
             id: Rc::new(OnBehalf {
                 id: begun.record().id.clone(),
                 own: Vec::new(),
+                missing: Vec::new(),
+                token: None,
             }),
             worker: Rc::clone(worker),
             view,

@@ -27,8 +27,8 @@ pub(crate) struct Tools {
     pub(crate) places: Vec<Place>,
     lists: RefCell<HashMap<Key, Kept>>,
     pub(crate) failures: Failures,
-    /// By server: what it speaks, as far as it was asked without a session.
-    speaks: RefCell<HashMap<usize, (Mono, Speaks)>>,
+    /// By server, and whether it was asked as a caller alone: what it speaks, as far as it was asked without a session.
+    speaks: RefCell<HashMap<(usize, bool), (Mono, Speaks)>>,
     /// Bytes of answers that are being read.
     answers: Cell<usize>,
 }
@@ -160,20 +160,20 @@ impl Tools {
     }
 
     /// What a server speaks, where that is known.
-    pub(crate) fn speaks(&self, server: usize, now: Mono) -> Option<Speaks> {
+    pub(crate) fn speaks(&self, of: (usize, bool), now: Mono) -> Option<Speaks> {
         let speaks = self.speaks.borrow();
-        let (at, speaks) = speaks.get(&server)?;
+        let (at, speaks) = speaks.get(&of)?;
         (now.since(*at) < SPEAKS_FOR).then(|| speaks.clone())
     }
 
     /// It speaks this.
-    pub(crate) fn has_spoken(&self, server: usize, now: Mono, speaks: Speaks) {
-        self.speaks.borrow_mut().insert(server, (now, speaks));
+    pub(crate) fn has_spoken(&self, of: (usize, bool), now: Mono, speaks: Speaks) {
+        self.speaks.borrow_mut().insert(of, (now, speaks));
     }
 
     /// It does not, any more.
     pub(crate) fn ask_again(&self, server: usize) {
-        self.speaks.borrow_mut().remove(&server);
+        self.speaks.borrow_mut().retain(|(of, _), _| *of != server);
     }
 
     /// Keeps it; `changes` as they were before it was asked for.

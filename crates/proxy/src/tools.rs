@@ -10,6 +10,7 @@ mod answer;
 mod api;
 mod ask;
 mod body;
+mod failed;
 mod filters;
 mod forward;
 mod inputs;
@@ -353,9 +354,14 @@ async fn admitted<D: Downstream>(
     call.admit(&asked, chosen, counts)
 }
 
-/// A server gave no answer: whoever looks at the gate is told so. One that has its session no more answers.
+/// A server gave no answer: whoever looks at the gate is told so. One that has its session no more answers, and one that no token was given
+/// for was not asked; that it refuses its caller's token says nothing of it.
 fn silent(asker: Asker<'_>, config: &policy::mcp::Mcp, server: &Server, failed: &Failed) {
-    if matches!(failed, Failed::SessionGone | Failed::NoRoom | Failed::Bug) {
+    if matches!(
+        failed,
+        Failed::SessionGone | Failed::Exchange | Failed::NoRoom | Failed::Bug
+    ) || failed.is_callers()
+    {
         return;
     }
     let says = failed
@@ -377,6 +383,8 @@ fn asker<'a>(worker: &'a Rc<Worker>, view: &'a WorkerSnapshot, of: &'a OnBehalf)
         view,
         id: of,
         own: &of.own,
+        missing: &of.missing,
+        token: of.token.as_ref(),
         caller: None,
     }
 }

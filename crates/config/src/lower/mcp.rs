@@ -249,12 +249,6 @@ impl super::Lowering<'_> {
             let hint = "leave that out: it is of backends that serve models or plain HTTP";
             self.fault(place, says, hint);
         }
-        let exchange = written.credential.get().map(|of| &of.exchange);
-        if exchange.is_some_and(|of| !of.is_absent()) {
-            let says = "exchanges callers' tokens, which servers of tools are not given yet";
-            let hint = "give it a credential of the gate's own";
-            self.fault(&place.below("credential"), says, hint);
-        }
     }
 
     fn mcp_routes(

@@ -94,6 +94,18 @@ fn a_list_that_changed_is_noticed_and_told() {
 }
 
 #[test]
+fn what_tells_of_a_task_is_known_as_that() {
+    let text = r#"{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"a"}}"#;
+    assert!(matches!(
+        of(text),
+        Ok(Said::Before {
+            is_of_task: true,
+            ..
+        })
+    ));
+}
+
+#[test]
 fn a_message_of_several_lines_is_one_event() {
     let mut out = Vec::new();
     write_event(b"{\n\"a\":\r1}", None, &mut out);

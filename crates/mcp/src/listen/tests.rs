@@ -46,9 +46,22 @@ fn no_more_is_heard_of_than_was_asked_and_is_told_of() {
         json!(7),
         json!({"resourceSubscriptions": 7}),
         json!({"resourceSubscriptions": vec!["u"; 300]}),
+        json!({"taskIds": "a"}),
+        json!({"taskIds": vec!["t"; 257]}),
     ] {
         assert_eq!(filter(&none), None, "{none}");
     }
+}
+
+#[test]
+fn tasks_are_heard_of_by_their_ids() {
+    let asked = filter(&json!({"taskIds": ["a", "b"]})).expect("it is read");
+    assert_eq!(asked.tasks, ["a", "b"]);
+    assert!(asked.has("notifications/tasks") && !asked.is_empty());
+    assert!(asked.within(Abilities::TASKS, Vec::new()).is_empty());
+    let some = Filter::default().with_tasks(vec!["job/1".into()]);
+    assert_eq!(json_of(&some.write()), json!({"taskIds": ["job/1"]}));
+    assert!(!Filter::default().has("notifications/tasks"));
 }
 
 #[test]

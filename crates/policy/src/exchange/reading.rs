@@ -22,8 +22,7 @@ use super::{
 use crate::attempt::{Attempts, Sent, may_repeat};
 use crate::billing::Billing;
 use crate::caller::{Caller, Peer};
-use crate::credential::{self, Given};
-use crate::front::{self, CredentialQuestion, Http, Identified, Identity, Unidentified};
+use crate::front::{self, CredentialQuestion, Http, Identified, Identity, Unidentified, token_of};
 use crate::id::{RouteId, WorkloadId};
 use crate::identity::{Proof, Unproven};
 use crate::operation::{Operation, Unknown};
@@ -31,7 +30,6 @@ use crate::plain::cors::is_preflight;
 use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::route;
-use crate::secret::Secret;
 use crate::snapshot::{Route, Snapshot, Workload};
 use crate::web::{self, Hosts, Origins, Sender};
 
@@ -525,7 +523,9 @@ impl Exchange {
                 && may_repeat(opened.operation, head.method),
             attempts: Attempts::on(admitted.route, env.snapshot),
             phase: Phase::Entering,
-            caller_token: self.caller_token(admitted.route, head, env.snapshot),
+            caller_token: env.snapshot.route(admitted.route).and_then(|route| {
+                token_of(self.record.caller.as_deref(), route, head, env.snapshot)
+            }),
             answering: Vec::new(),
             asked: None,
             failed: None,
@@ -547,21 +547,6 @@ impl Exchange {
             },
             within: DURABLE_WITHIN,
         })
-    }
-
-    /// The token that the caller proved itself by, where a backend of the route is sent another one for it.
-    #[inline]
-    fn caller_token(&self, route: RouteId, head: &RequestHead, s: &Snapshot) -> Option<Secret> {
-        let backends = &s.route(route)?.backends;
-        let mut backends = backends.iter().filter_map(|id| s.backend(*id));
-        if !backends.any(|backend| backend.exchanges_tokens) {
-            return None;
-        }
-        let by = self.record.caller.as_deref()?.by;
-        match credential::given(head) {
-            Given::Token(token) if by.is_token() => Some(Secret::new(token.to_vec())),
-            _ => None,
-        }
     }
 }
 

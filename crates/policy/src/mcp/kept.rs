@@ -1,12 +1,14 @@
 //! What callers without sessions have open at servers with sessions: kept, since they bring nothing that could hold it.
 //!
-//! Invariant: what is kept is bounded, and none of it is needed: what was forgotten is opened again with the next request.
+//! Invariant: what is kept is bounded, and none of it is needed: what was forgotten is opened again with the next request, by one message of those
+//! that come at once.
 //! Not here: what is kept of a session (`mcp`, the crate), opening it (the host).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use super::Mark;
 use super::expiring::Expiring;
@@ -23,6 +25,26 @@ pub struct Kept {
     requests: AtomicU64,
     /// Whose standing stream somebody hears.
     heard: Mutex<HashSet<Mark>>,
+    /// What is being opened, with who waits for that.
+    opening: Mutex<HashMap<Mark, Vec<Waker>>>,
+}
+
+/// The right to open what is not open somewhere; it is given back when this is dropped.
+#[derive(Debug)]
+pub struct Turn<'k> {
+    kept: &'k Kept,
+    mark: Mark,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let waiting = {
+            let opening = &self.kept.opening;
+            let mut opening = opening.lock().unwrap_or_else(PoisonError::into_inner);
+            opening.remove(&self.mark)
+        };
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
 }
 
 /// The right to hear what is said outside calls in what is open somewhere; it is given back when this is dropped.
@@ -46,6 +68,7 @@ impl Default for Kept {
             open: Mutex::new(Expiring::new(KEPT_MAX, usize::MAX)),
             requests: AtomicU64::new(0),
             heard: Mutex::default(),
+            opening: Mutex::default(),
         }
     }
 }
@@ -74,6 +97,25 @@ impl Kept {
         *kept.entry(mark, until(unix_s), unix_s, none) = session;
     }
 
+    /// The right to open it, once nobody else has that: then it may be open.
+    pub fn poll_turn(&self, mark: &Mark, cx: &mut Context<'_>) -> Poll<Turn<'_>> {
+        {
+            let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(waiting) = opening.get_mut(mark) {
+                if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                    waiting.push(cx.waker().clone());
+                }
+                return Poll::Pending;
+            }
+            opening.insert(*mark, Vec::new());
+        }
+        // Made where it is given alone: dropped, it would end another one's.
+        Poll::Ready(Turn {
+            kept: self,
+            mark: *mark,
+        })
+    }
+
     /// The number of a request in one of them: a caller may be many clients, which count their requests each for itself.
     #[must_use]
     pub fn next_request(&self) -> u64 {
@@ -91,10 +133,15 @@ impl Kept {
         is_free.then(|| Hearing { kept: self, mark })
     }
 
-    /// It is open no more.
-    pub fn forget(&self, mark: &Mark) {
+    /// What is open there is so no more, if it is that: somebody may have opened another one meanwhile.
+    pub fn forget_if(&self, mark: &Mark, is_it: impl FnOnce(&[u8]) -> bool) {
         let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.forget(mark);
+        if kept
+            .get(mark)
+            .is_some_and(|session| is_it(session.expose()))
+        {
+            kept.forget(mark);
+        }
     }
 }
 
@@ -108,6 +155,10 @@ impl fmt::Debug for Kept {
 #[cfg(test)]
 mod tests {
     //! What is kept, and for how long.
+
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll, Wake, Waker};
 
     use super::{IDLE_S, KEPT_MAX, Kept, Mark};
 
@@ -133,7 +184,9 @@ mod tests {
         );
         assert_eq!(kept.get(&mark(1), 101 + 3 * IDLE_S), None);
         kept.keep(mark(1), b"again".to_vec(), 100);
-        kept.forget(&mark(1));
+        kept.forget_if(&mark(1), |session| session == b"one");
+        assert!(kept.get(&mark(1), 100).is_some(), "another one");
+        kept.forget_if(&mark(1), |session| session == b"again");
         assert_eq!(kept.get(&mark(1), 100), None);
     }
 
@@ -144,6 +197,29 @@ mod tests {
         assert!(kept.hear(mark(1)).is_none() && kept.hear(mark(2)).is_some());
         drop(first);
         assert!(kept.hear(mark(1)).is_some());
+    }
+
+    #[test]
+    fn one_opens_at_a_time_and_who_waits_is_woken() {
+        struct Woken(AtomicUsize);
+        impl Wake for Woken {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let (kept, woken) = (Kept::default(), Arc::new(Woken(AtomicUsize::new(0))));
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = &mut Context::from_waker(&waker);
+        let Poll::Ready(first) = kept.poll_turn(&mark(1), cx) else {
+            panic!("nobody opens it");
+        };
+        assert!(kept.poll_turn(&mark(1), cx).is_pending());
+        assert!(kept.poll_turn(&mark(1), cx).is_pending());
+        assert!(kept.poll_turn(&mark(2), cx).is_ready());
+        assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+        drop(first);
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1, "once");
+        assert!(kept.poll_turn(&mark(1), cx).is_ready());
     }
 
     #[test]

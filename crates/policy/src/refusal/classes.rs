@@ -19,6 +19,8 @@ impl Refusal {
             | Self::BudgetExhausted { .. }
             | Self::Unpriced { .. }
             | Self::ModelNotOwn { .. }
+            | Self::McpCredential { .. }
+            | Self::McpTokenRefused { .. }
             | Self::OwnModelRequired => Some(self.to_string()),
             _ => None,
         }
@@ -89,6 +91,7 @@ impl Refusal {
                 (400, invalid, "mcp_version_unsupported")
             }
             Self::McpHeader { .. } => (400, invalid, "mcp_header_mismatch"),
+            Self::McpCapability => (400, invalid, "mcp_capability_missing"),
             Self::McpState => (400, invalid, "mcp_state_invalid"),
             Self::McpNotBridged { .. } => (502, "upstream_error", "mcp_not_bridged"),
             Self::McpNoRoom { .. } => (503, "server_error", "mcp_no_room"),
@@ -98,6 +101,9 @@ impl Refusal {
             Self::McpMethod { .. } => (200, invalid, "mcp_method_not_served"),
             Self::McpNotFound { .. } => (200, invalid, "mcp_not_found"),
             Self::McpToolChanged { .. } => (403, "permission_error", "mcp_tool_changed"),
+            Self::McpCredential { .. } => (502, "upstream_error", "upstream_credential_refused"),
+            // By a 401 a client would renew its token for the gate, which is good.
+            Self::McpTokenRefused { .. } => (403, "permission_error", "mcp_token_refused"),
             Self::McpAmbiguous { .. } => (200, invalid, "mcp_ambiguous_name"),
             Self::ModelNotFound { .. }
             | Self::ModelNotOwn { .. }
@@ -204,6 +210,7 @@ impl Refusal {
             | Self::PickerRefused { .. }
             | Self::Unpicked { .. }
             | Self::UpstreamCredential
+            | Self::McpCredential { .. }
             | Self::MadeNotKept
             | Self::UpstreamFormat
             | Self::McpNotBridged { .. }

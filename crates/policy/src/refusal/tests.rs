@@ -12,6 +12,7 @@ use super::{ErrorFormat, LocalReply, Refusal, escape};
 use crate::attempt::Failure;
 use crate::budget::Every;
 use crate::limit::Kind;
+use crate::mcp::CallersToken;
 use crate::subject::Holder;
 
 /// One of each. The match makes a new variant a compile error until it is added here.
@@ -98,6 +99,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::McpHeader {
             says: "Header mismatch: the header Mcp-Name is missing; the body says 'read'".into(),
         },
+        Refusal::McpCapability,
         Refusal::McpState,
         Refusal::McpNotBridged {
             says: "the server github answered with the result `task`, which clients with a session do not know".into(),
@@ -117,6 +119,30 @@ fn every_refusal() -> Vec<Refusal> {
         },
         Refusal::McpToolChanged {
             name: "github__delete_repository".into(),
+        },
+        Refusal::McpCredential {
+            server: "github".into(),
+        },
+        Refusal::McpTokenRefused {
+            server: "github".into(),
+            token: CallersToken::Brought("x-github-token".into()),
+            status: 403,
+            wants: Box::new([
+                ("error", "insufficient_scope".into()),
+                ("scope", "repo".into()),
+            ]),
+        },
+        Refusal::McpTokenRefused {
+            server: "tickets".into(),
+            token: CallersToken::Given,
+            status: 401,
+            wants: Box::new([]),
+        },
+        Refusal::McpTokenRefused {
+            server: "mail".into(),
+            token: CallersToken::Missing("x-mail-token".into()),
+            status: 401,
+            wants: Box::new([]),
         },
         Refusal::McpAmbiguous {
             name: "search".into(),
@@ -302,6 +328,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::McpVersion => "McpVersion",
         Refusal::McpVersionUnknown { .. } => "McpVersionUnknown",
         Refusal::McpHeader { .. } => "McpHeader",
+        Refusal::McpCapability => "McpCapability",
         Refusal::McpState => "McpState",
         Refusal::McpNotBridged { .. } => "McpNotBridged",
         Refusal::McpNoRoom { .. } => "McpNoRoom",
@@ -310,6 +337,8 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::McpMethod { .. } => "McpMethod",
         Refusal::McpNotFound { .. } => "McpNotFound",
         Refusal::McpToolChanged { .. } => "McpToolChanged",
+        Refusal::McpCredential { .. } => "McpCredential",
+        Refusal::McpTokenRefused { .. } => "McpTokenRefused",
         Refusal::McpAmbiguous { .. } => "McpAmbiguous",
         Refusal::ModelUnread => "ModelUnread",
         Refusal::Background => "Background",

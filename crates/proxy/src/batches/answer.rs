@@ -78,13 +78,7 @@ pub(super) async fn streamed<D: Downstream>(
         Rc::clone(&call.view),
         call.id.clone(),
     );
-    let asker = Asker {
-        worker: &worker,
-        view: &view,
-        id: &id,
-        caller: None,
-        own: &[],
-    };
+    let asker = Asker::of_gate(&worker, &view, &id);
     let mut deadline = Deadline::new(&worker.clock.wheel);
     loop {
         deadline.set(began.timeouts.idle);

@@ -139,13 +139,7 @@ pub(super) async fn asked(
     backend: BackendId,
     request: &ToProvider,
 ) -> Result<Began, Failed> {
-    let asker = Asker {
-        worker,
-        view,
-        id,
-        caller: None,
-        own: &[],
-    };
+    let asker = Asker::of_gate(worker, view, id);
     let began = asker.send_to(backend, request).await?;
     match is_coded(&began.response) {
         true => Err(Failed::TooLong),
@@ -223,13 +217,7 @@ pub(super) async fn read(
     if let 401 | 403 = status {
         return Err(Failed::Credential);
     }
-    let asker = Asker {
-        worker,
-        view,
-        id,
-        caller: None,
-        own: &[],
-    };
+    let asker = Asker::of_gate(worker, view, id);
     let Timeouts { idle, .. } = began.timeouts;
     let mut deadline = Deadline::new(&worker.clock.wheel);
     let mut body = Vec::new();

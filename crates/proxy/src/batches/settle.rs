@@ -481,13 +481,7 @@ impl Charging {
             )
             .into());
         }
-        let asker = Asker {
-            worker: &self.worker,
-            view,
-            id: ID,
-            caller: None,
-            own: &[],
-        };
+        let asker = Asker::of_gate(&self.worker, view, ID);
         let mut deadline = Deadline::new(&self.worker.clock.wheel);
         let mut lines = ResultLines::default();
         let mut is_over = false;

@@ -7,10 +7,12 @@ use std::ops::Deref;
 use policy::id::BackendId;
 use policy::secret::Secret;
 
-/// A token that a caller brings for a server.
+/// A token for a server.
 #[derive(Debug)]
 pub(crate) struct OwnToken {
     pub(crate) backend: BackendId,
+    /// The header that its caller brought it in.
+    pub(crate) brought_in: Box<str>,
     /// The header that carries it, in lower case.
     pub(crate) header: Box<str>,
     /// The whole value.
@@ -22,6 +24,10 @@ pub(crate) struct OwnToken {
 pub(crate) struct OnBehalf {
     pub(crate) id: Box<str>,
     pub(crate) own: Vec<OwnToken>,
+    /// Servers for which it brought none and the gate has none either, with the header in which it might.
+    pub(crate) missing: Vec<(BackendId, Box<str>)>,
+    /// The token by which its caller is known, where a server is sent another one for it.
+    pub(crate) token: Option<Secret>,
 }
 
 impl Deref for OnBehalf {
@@ -29,12 +35,5 @@ impl Deref for OnBehalf {
 
     fn deref(&self) -> &str {
         &self.id
-    }
-}
-
-impl OnBehalf {
-    /// The token that its caller brought for a server.
-    pub(crate) fn of(&self, backend: BackendId) -> Option<&OwnToken> {
-        self.own.iter().find(|own| own.backend == backend)
     }
 }

@@ -6,7 +6,9 @@
 use std::rc::Rc;
 
 use mcp::reply;
+use mcp::task::EXTENSION;
 use mcp::version::Version;
+use policy::mcp::CallersToken;
 use policy::refusal::Refusal;
 
 use crate::call::{self, Call, Stop};
@@ -63,11 +65,7 @@ pub(super) async fn refused<D: Downstream>(call: &mut Call, client: &mut D, id: 
     }
     let is_modern = call.facts.is_modern;
     let number = number(&refusal, is_modern);
-    let further = match &refusal {
-        Refusal::McpVersionUnknown { requested } => versions(requested),
-        _ => Vec::new(),
-    };
-    let body = reply::error_with(id, number, &told.message, told.code, &further);
+    let body = reply::error_with(id, number, &told.message, told.code, &further(&refusal));
     let status = match &refusal {
         // As the version without sessions has it.
         Refusal::McpMethod { .. } if is_modern => 404,
@@ -91,6 +89,7 @@ fn number(refusal: &Refusal, is_modern: bool) -> i32 {
         Refusal::McpMessage { number, .. } => *number,
         Refusal::McpMethod { .. } => reply::METHOD_NOT_FOUND,
         Refusal::McpHeader { .. } => reply::HEADER_MISMATCH,
+        Refusal::McpCapability => reply::CAPABILITY_MISSING,
         Refusal::McpVersionUnknown { .. } => reply::VERSION_UNSUPPORTED,
         Refusal::McpNotFound { what, .. } if *what == "resource" && !is_modern => {
             reply::RESOURCE_NOT_FOUND
@@ -101,6 +100,38 @@ fn number(refusal: &Refusal, is_modern: bool) -> i32 {
         refusal if refusal.is_failure() => reply::INTERNAL,
         _ if is_modern => reply::REFUSED_MODERN,
         _ => reply::REFUSED,
+    }
+}
+
+/// What an error says beside its code.
+pub(super) fn further(refusal: &Refusal) -> Vec<u8> {
+    match refusal {
+        Refusal::McpVersionUnknown { requested } => versions(requested),
+        Refusal::McpCapability => {
+            format!(r#","requiredCapabilities":{{"extensions":{{"{EXTENSION}":{{}}}}}}"#)
+                .into_bytes()
+        }
+        Refusal::McpTokenRefused {
+            server,
+            token,
+            status,
+            wants,
+        } => {
+            let mut out = [&b",\"server\":"[..], &reply::string(server)].concat();
+            if let CallersToken::Brought(header) | CallersToken::Missing(header) = token {
+                out.extend_from_slice(b",\"header\":");
+                out.extend(reply::string(header));
+            }
+            out.extend_from_slice(format!(",\"status\":{status},\"wants\":{{").as_bytes());
+            for (nth, (member, value)) in wants.iter().enumerate() {
+                let comma = if nth == 0 { "" } else { "," };
+                out.extend_from_slice(format!("{comma}\"{member}\":").as_bytes());
+                out.extend(reply::string(value));
+            }
+            out.push(b'}');
+            out
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -181,7 +181,8 @@ async fn sent<D: Downstream>(
         .upstream
         .get_or_insert(worker.now().since(began_at));
     let began = began.map_err(|failed| call.failed(&failed))?;
-    let result = answered_with((asker, &view), described, began, has_credential, told);
+    let of = (server, described);
+    let result = answered_with((asker, &view), of, began, has_credential, told);
     let result = while_there(result, &worker, client).await?;
     result.map_err(|failed| call.failed(&failed))
 }
@@ -192,16 +193,16 @@ const ON_WORKER_BYTES: usize = 64 << 10;
 /// What an answer comes to.
 async fn answered_with(
     (asker, view): (Asker<'_>, &Rc<WorkerSnapshot>),
-    described: &Arc<dyn Described>,
+    (server, described): (&Server, &Arc<dyn Described>),
     mut began: Began,
     has_credential: bool,
     told: Told,
 ) -> Result<Vec<u8>, Failed> {
     let head = began.response.head.as_ref().ok_or(Failed::Bug)?;
     let status = head.status;
-    // It is the gate's credential that was refused, which is no matter of the caller's.
-    if status == 401 && has_credential {
-        return Err(Failed::Credential);
+    // A credential was refused, which says nothing of the operation.
+    if status == 401 && (has_credential || began.is_callers()) {
+        return Err(began.refused(server));
     }
     if head.fields.of(Known::ContentEncoding).next().is_some() {
         return Err(Failed::Unusable(Unusable::NoMessage));

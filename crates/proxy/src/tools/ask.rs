@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcp::challenge;
 use mcp::events::Unusable;
 use mcp::header;
 use mcp::session::OpenServer;
@@ -16,15 +17,16 @@ use mcp::version::Version;
 use policy::attempt::Failure;
 use policy::credential::{Credential, Signable, UpstreamAuth};
 use policy::id::{BackendId, EndpointId};
-use policy::mcp::Server;
+use policy::mcp::{CallersToken, Server};
 use policy::record::AttemptRecord;
-use policy::refusal::Refusal;
 use policy::retry::Retry;
 use policy::secret::Secret;
 use policy::snapshot::{AddedValue, Backend, Endpoint, Timeouts};
 use wire::head::{Known, Method};
 
-use crate::call::{OUT_OF_ORDER, OwnToken};
+pub(crate) use super::failed::Failed;
+use super::failed::Sent;
+use crate::call::OwnToken;
 use crate::deadline::Deadline;
 use crate::upstream::line::{Line, dial, reuse};
 use crate::upstream::{Answered, Outgoing, Response, Unwatched, h1, h2};
@@ -42,6 +44,10 @@ pub(crate) struct Asker<'a> {
     pub(crate) caller: Option<&'a str>,
     /// What its caller brought for some servers in place of the gate's credential.
     pub(crate) own: &'a [OwnToken],
+    /// Servers for which the gate has no credential, and its caller brought none, with the header in which it might.
+    pub(crate) missing: &'a [(BackendId, Box<str>)],
+    /// The token by which its caller is known, where a server is sent another one for it.
+    pub(crate) token: Option<&'a Secret>,
 }
 
 /// What is asked.
@@ -69,70 +75,12 @@ pub(super) struct Says<'a> {
     pub(super) params: &'a [(String, String)],
 }
 
-/// Why there is no answer.
-#[derive(Debug, Clone)]
-pub(crate) enum Failed {
-    /// Nothing came, or a status that is no answer.
-    Upstream(Failure),
-    /// It refused the gate's credential.
-    Credential,
-    /// The server has no such session any more.
-    SessionGone,
-    /// It is no message, or not the one that was asked for.
-    Unusable(Unusable),
-    /// It is longer than may be.
-    TooLong,
-    /// There is no room for it beside the answers that are being read.
-    NoRoom,
-    /// What the servers of a rule call their sessions does not fit into one id.
-    IdTooLong,
-    /// It is nothing that its client could be told.
-    NotBridged(Box<str>),
-    /// A bug.
-    Bug,
-}
-
-impl Failed {
-    pub(crate) fn refusal(&self) -> Refusal {
-        match self {
-            Self::Upstream(failure) => Refusal::Upstream(*failure),
-            Self::Credential => Refusal::UpstreamCredential,
-            Self::SessionGone => Refusal::McpSessionNotFound,
-            Self::Unusable(why @ (Unusable::LongState | Unusable::Task)) => {
-                Refusal::McpNotBridged {
-                    says: why.to_string().into(),
-                }
-            }
-            Self::Unusable(_) | Self::TooLong | Self::IdTooLong => Refusal::UpstreamFormat,
-            Self::NoRoom => Refusal::Overloaded,
-            Self::NotBridged(says) => Refusal::McpNotBridged { says: says.clone() },
-            Self::Bug => OUT_OF_ORDER,
-        }
-    }
-
-    /// For the log, where its refusal does not say it all.
-    pub(crate) fn reason(&self) -> Option<Box<str>> {
-        match self {
-            Self::Unusable(unusable) => Some(unusable.to_string().into()),
-            Self::TooLong => Some("the server's answer is longer than may be".into()),
-            Self::IdTooLong => Some(
-                "the servers' ids of their sessions do not fit into one id: give the route fewer servers"
-                    .into(),
-            ),
-            Self::SessionGone => Some("the server has no such session any more".into()),
-            Self::Upstream(_)
-            | Self::Credential
-            | Self::NoRoom
-            | Self::NotBridged(_)
-            | Self::Bug => None,
-        }
-    }
-}
-
 /// A response that began, with how long its parts may take.
 pub(crate) struct Began {
     pub(crate) response: Response,
     pub(crate) timeouts: Timeouts,
+    /// With which credential it was asked for.
+    pub(super) sent: Sent,
 }
 
 /// What a request says, beside what every request to that server does.
@@ -150,7 +98,24 @@ pub(crate) trait Said {
     fn fields(&self, put: &mut dyn FnMut(&[u8], &[u8]));
 }
 
-impl Asker<'_> {
+impl<'a> Asker<'a> {
+    /// One that asks as the gate, for nobody in particular.
+    pub(crate) const fn of_gate(
+        worker: &'a Rc<Worker>,
+        view: &'a WorkerSnapshot,
+        id: &'a str,
+    ) -> Self {
+        Self {
+            worker,
+            view,
+            id,
+            caller: None,
+            own: &[],
+            missing: &[],
+            token: None,
+        }
+    }
+
     /// Sends a request to a server, and gives the response that began.
     pub(super) async fn send(self, server: &Server, request: impl Said) -> Result<Began, Failed> {
         let caller = self.caller.filter(|_| server.is_command);
@@ -173,9 +138,15 @@ impl Asker<'_> {
         };
         let own = self.own.iter().find(|own| own.backend == of);
         let minted = match own {
-            Some(_) => None,
-            None => self.minted(endpoint, timeouts).await?,
+            Some(_) => Ok(None),
+            None => self.minted(endpoint, &request, timeouts).await,
         };
+        let minted = minted.inspect_err(|_| {
+            // Nothing was sent to it, and it is named all the same.
+            let result = Err(Failure::Credential);
+            self.worker
+                .sink(|sink| sink.attempt(snapshot, &attempt_at(id, result)));
+        })?;
         let mut outgoing = ToServer {
             endpoint,
             backend,
@@ -187,45 +158,88 @@ impl Asker<'_> {
             signature: Vec::new(),
         };
         outgoing.sign(self.worker);
-        let sent = self.attempt(id, &outgoing, timeouts).await;
+        let attempting = self.attempt(id, &outgoing, timeouts);
+        let sent = match request.within() {
+            // Whoever waits for it no longer than that learns of it here, and nothing ends it unrecorded.
+            Some(within) => match self.worker.timers.timeout(within, attempting).await {
+                Ok(sent) => sent,
+                Err(_) => Err(Failure::FirstByteTimeout),
+            },
+            None => attempting.await,
+        };
         let result = match &sent {
             Ok(response) => Ok(response.head.as_ref().map_or(0, |head| head.status)),
             Err(failure) => Err(*failure),
         };
-        let attempt = AttemptRecord {
-            endpoint: id,
-            result,
-            retry: Retry::No,
-        };
-        self.worker.trouble_of(&attempt);
+        let attempt = attempt_at(id, result);
+        let is_refused = matches!(result, Ok(401 | 403));
+        let token = self.callers_token(own, backend, of);
+        // A token of a caller's that is refused is its caller's matter, and no trouble of the endpoint's.
+        if !(is_refused && token.is_some()) {
+            self.worker.trouble_of(&attempt);
+        }
         self.worker.sink(|sink| sink.attempt(snapshot, &attempt));
         if let (UpstreamAuth::Minted(minter), Ok(status @ (401 | 403)), None) =
             (&endpoint.auth, result, own)
         {
-            minter.refused(status, None);
+            minter.refused(status, self.token);
         }
         let response = sent.map_err(Failed::Upstream)?;
-        Ok(Began { response, timeouts })
+        let sent = token.map_or(Sent::Gates, |token| Sent::Callers {
+            token,
+            wants: match is_refused {
+                true => outgoing.wants(&response),
+                false => Box::default(),
+            },
+        });
+        Ok(Began {
+            response,
+            timeouts,
+            sent,
+        })
+    }
+
+    /// The token of its caller's that a server is sent, or might be.
+    fn callers_token(
+        self,
+        own: Option<&OwnToken>,
+        backend: &Backend,
+        of: BackendId,
+    ) -> Option<CallersToken> {
+        if let Some(own) = own {
+            return Some(CallersToken::Brought(own.brought_in.clone()));
+        }
+        if backend.exchanges_tokens {
+            return Some(CallersToken::Given);
+        }
+        let mut missing = self.missing.iter();
+        let (_, header) = missing.find(|(backend, _)| *backend == of)?;
+        Some(CallersToken::Missing(header.clone()))
     }
 
     /// The credential that is made while the gate runs.
     async fn minted(
         self,
         endpoint: &Endpoint,
+        request: &impl Said,
         timeouts: Timeouts,
     ) -> Result<Option<Arc<Credential>>, Failed> {
         let UpstreamAuth::Minted(minter) = &endpoint.auth else {
             return Ok(None);
         };
-        if let Some(ready) = minter.ready(None) {
+        if let Some(ready) = minter.ready(self.token) {
             return Ok(Some(ready));
         }
-        let minting = minter.mint(None);
-        let minted = self.worker.timers.timeout(timeouts.connect, minting).await;
-        let minted = minted.ok().flatten();
-        minted
-            .map(Some)
-            .ok_or(Failed::Upstream(Failure::Credential))
+        let minting = minter.mint(self.token);
+        let within = request
+            .within()
+            .map_or(timeouts.connect, |within| within.min(timeouts.connect));
+        let minted = self.worker.timers.timeout(within, minting).await;
+        let none = || match minter.is_for_caller() {
+            true => Failed::Exchange,
+            false => Failed::Upstream(Failure::Credential),
+        };
+        minted.ok().flatten().map(Some).ok_or_else(none)
     }
 
     async fn attempt<S: Said>(
@@ -284,6 +298,15 @@ impl Asker<'_> {
     }
 }
 
+/// An attempt that ended so, and is the only one.
+const fn attempt_at(endpoint: EndpointId, result: Result<u16, Failure>) -> AttemptRecord {
+    AttemptRecord {
+        endpoint,
+        result,
+        retry: Retry::No,
+    }
+}
+
 /// A request to a server.
 struct ToServer<'a, S> {
     endpoint: &'a Endpoint,
@@ -297,6 +320,24 @@ struct ToServer<'a, S> {
 }
 
 impl<S: Said> ToServer<'_, S> {
+    /// What a server that refused the token wants, but what has that token in it.
+    fn wants(&self, response: &Response) -> Box<[(&'static str, Box<str>)]> {
+        let sent = match (self.own, self.minted) {
+            (Some(own), _) => Some(&own.value),
+            (None, Some(Credential::Header { value, .. })) => Some(value),
+            (None, _) => None,
+        };
+        let sent = sent.and_then(|value| std::str::from_utf8(value.expose()).ok());
+        let token = sent.and_then(|value| value.rsplit(' ').next());
+        let head = response.head.as_ref();
+        let lines = head
+            .into_iter()
+            .flat_map(|head| head.fields.of(Known::WwwAuthenticate));
+        let mut wants = challenge::wants(lines);
+        wants.retain(|(_, value)| token.is_none_or(|token| !value.contains(token)));
+        wants.into()
+    }
+
     fn sign(&mut self, worker: &Worker) {
         let Some(Credential::Signer(signer)) = self.minted else {
             return;
@@ -478,9 +519,9 @@ pub(super) enum Form {
     Taken,
 }
 
-/// What a response is, by its head; else why it is none.
-pub(super) fn form(response: &Response, has_session: bool) -> Result<Form, Failed> {
-    let head = response.head.as_ref().ok_or(Failed::Bug)?;
+/// What a server's response is, by its head; else why it is none.
+pub(super) fn form(began: &Began, server: &Server, has_session: bool) -> Result<Form, Failed> {
+    let head = began.response.head.as_ref().ok_or(Failed::Bug)?;
     let kind = head.fields.only(Known::ContentType).ok().flatten();
     let kind = kind.map(|kind| kind.split(|b| *b == b';').next().unwrap_or_default());
     let is = |name: &[u8]| kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(name));
@@ -492,7 +533,7 @@ pub(super) fn form(response: &Response, has_session: bool) -> Result<Form, Faile
         200 if is_json => Ok(Form::Json),
         200 | 202 | 204 => Ok(Form::Taken),
         404 if has_session => Err(Failed::SessionGone),
-        401 | 403 => Err(Failed::Credential),
+        401 | 403 => Err(began.refused(server)),
         // An error of JSON-RPC may be in it.
         400..=499 if is_json && !is_coded => Ok(Form::Json),
         status => Err(Failed::Upstream(Failure::Status(status))),

@@ -379,13 +379,13 @@ pub(super) async fn send<D: Downstream>(
             Ok(began) => began,
             Err(failed) => return Err(stream::broken(call, &of, failed, client).await?),
         };
-        let form = form(&began.response, of.has_session);
+        let form = form(&began, of.server, of.has_session);
         let is_gone = matches!(form, Err(Failed::SessionGone));
         let status = began.response.head.as_ref().map_or(0, |head| head.status);
         let is_refused = matches!(status, 400 | 405);
         if of.is_modern && is_refused && (form.is_err() || !open.version.is_modern()) {
             // It may speak otherwise than it did: the next message finds out.
-            open::forget(call, view, std::iter::once(&*of.server.name));
+            open::forget(call, view, std::iter::once(&open));
         }
         if is_gone && of.is_modern && !is_reopened {
             // The gate keeps it, and its client knows of none: it is begun anew, once, since the server did nothing.
@@ -436,8 +436,7 @@ async fn reopen<D: Downstream>(
     of: &mut Answering<'_>,
     client: &mut D,
 ) -> Result<(), Stop> {
-    let name = std::iter::once(&*of.server.name);
-    open::forget(call, view, name);
+    open::forget(call, view, std::iter::once(&of.open));
     let place = place_of(view, of.server);
     let opened = open::of(call, view, of.rule, place, client).await?;
     let (session, failed) = open::as_session(opened);

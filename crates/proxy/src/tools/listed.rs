@@ -81,7 +81,7 @@ fn is_at_hand(
         return false;
     };
     // What others are listed says nothing of what is listed to him.
-    if call.id.of(meant.server.backend).is_some() {
+    if call.id.is_as_caller(view, meant.server.backend) {
         return false;
     }
     let list = tools.list(
@@ -109,7 +109,7 @@ pub(super) fn is_unlisted(
     let Some((config, tools)) = Call::config(view).filter(|_| !kind.has_uri()) else {
         return false;
     };
-    if call.id.of(server.backend).is_some() {
+    if call.id.is_as_caller(view, server.backend) {
         return false;
     }
     let place = place_of(view, server);

@@ -1,4 +1,4 @@
-//! What a client without a session listens to (`subscriptions/listen`): changes of lists and of resources, of all servers on one stream.
+//! What a client without a session listens to (`subscriptions/listen`): changes of lists, resources and tasks, of all servers on one stream.
 //!
 //! Servers without sessions are asked the same; of those with sessions the standing stream is heard, and resources are subscribed in the
 //! session that the gate keeps, or in one of the stream's own where another stream of its caller hears that.
@@ -15,7 +15,7 @@ use mcp::catalog::Kind;
 use mcp::envelope::Message;
 use mcp::events::{Said as Told, told, write_event};
 use mcp::handshake::Abilities;
-use mcp::listen::{ACKNOWLEDGED, Filter, METHOD, acknowledged, ended, method_of, tagged};
+use mcp::listen::{ACKNOWLEDGED, Filter, METHOD, OF_TASK, acknowledged, ended, method_of, tagged};
 use mcp::place::{Of, Place};
 use mcp::reply::string;
 use mcp::session::{OpenServer, Session};
@@ -26,11 +26,11 @@ use policy::refusal::Refusal;
 use super::ask::Asker;
 use super::filters::{Does, may_hear, may_see};
 use super::modern::{bad_params, opened};
-use super::open::Heard;
 use super::read::request;
 use super::requests::{rule_of, sought};
 use super::standing::{Event, Lanes, Said, Wanted};
 use super::stream::{QUIET, QUIET_EVERY, begin, speaker};
+use super::tasks::{self, Heard};
 use super::{Arrived, admitted, answer, asker, counted, open, within};
 use crate::call::{Call, OUT_OF_ORDER, Stop, while_there};
 use crate::client::Downstream;
@@ -44,7 +44,7 @@ type Resource = (Box<str>, String);
 pub(super) async fn serve<D: Downstream>(
     call: &mut Call,
     arrived: &Arrived<'_>,
-    message: &Message<'_>,
+    (message, knows_tasks): (&Message<'_>, bool),
     id: &[u8],
     client: &mut D,
 ) -> Result<(), Stop> {
@@ -52,12 +52,16 @@ pub(super) async fn serve<D: Downstream>(
         Ok(filter) => filter,
         Err(fault) => return Err(call.refuse(bad_params(&fault))),
     };
+    if !filter.tasks.is_empty() && !knows_tasks {
+        return Err(call.refuse(Refusal::McpCapability));
+    }
     counted(call, arrived, client).await?;
     let mut session = opened(call, None, client).await?;
     let abilities = session.servers.iter().map(|open| open.abilities);
     let abilities = abilities.fold(Abilities::default(), Abilities::and);
     let tells = Filter::of_lists(abilities);
-    if tells.is_empty() && !abilities.has(Abilities::SUBSCRIPTIONS) {
+    let has_names = abilities.has(Abilities::SUBSCRIPTIONS) || abilities.has(Abilities::TASKS);
+    if tells.is_empty() && !has_names {
         let method = METHOD.into();
         return Err(call.refuse(Refusal::McpMethod { method }));
     }
@@ -82,7 +86,8 @@ pub(super) async fn serve<D: Downstream>(
         has_stream && !filter.within(open.abilities, own_of(open)).is_empty()
     };
     let heard = open::heard(call, &view, &mut session, is_wanted, client).await?;
-    let of = (filter, resources);
+    let tasks = Heard::of((call, arrived), &view, rule, &filter.tasks);
+    let of = (filter, resources, tasks);
     let done = hear(call, arrived, (id, rule), of, (&session, &heard), client).await;
     heard.end(call);
     done
@@ -93,8 +98,8 @@ async fn hear<D: Downstream>(
     call: &mut Call,
     arrived: &Arrived<'_>,
     (id, rule): (&[u8], &McpRoute),
-    (filter, resources): (Filter, Vec<(Resource, String)>),
-    (session, heard): (&Session, &Heard<'_>),
+    (filter, resources, tasks): (Filter, Vec<(Resource, String)>, Vec<Heard>),
+    (session, heard): (&Session, &open::Heard<'_>),
     client: &mut D,
 ) -> Result<(), Stop> {
     let view = Rc::clone(&call.view);
@@ -109,10 +114,14 @@ async fn hear<D: Downstream>(
         let own = resources
             .iter()
             .filter(|((server, _), _)| *server == open.name);
-        filter.within(
-            open.abilities,
-            own.map(|((_, own), _)| own.clone()).collect(),
-        )
+        let own = own.map(|((_, own), _)| own.clone()).collect();
+        let of_tasks = tasks.iter().filter_map(|task| task.at(&open.name));
+        let of_tasks = of_tasks.filter(|_| {
+            // Those with sessions tell of none.
+            open.version.is_modern() && open.abilities.has(Abilities::TASKS)
+        });
+        let filter = filter.within(open.abilities, own);
+        filter.with_tasks(of_tasks.collect())
     };
     let wanted = |open: &OpenServer| {
         let filter = of_server(open);
@@ -142,7 +151,16 @@ async fn hear<D: Downstream>(
         agreed.any(|open| open.name == *server && of_server(open).uris.contains(own))
     });
     let uris = uris.map(|(_, shown)| shown.clone()).collect();
-    let honoured = filter.of_all(&agreed, uris);
+    let shown = tasks.iter().filter(|task| {
+        let mut agreed = session.servers.iter();
+        agreed.any(|open| {
+            let own = task.at(&open.name);
+            ready.contains(&&*open.name)
+                && own.is_some_and(|own| of_server(open).tasks.contains(&own))
+        })
+    });
+    let shown = shown.map(|task| task.shown().to_owned()).collect();
+    let honoured = filter.of_all(&agreed, uris).with_tasks(shown);
     begin(call, client).await?;
     let mut stream = Listening {
         id,
@@ -153,6 +171,7 @@ async fn hear<D: Downstream>(
             .into_iter()
             .map(|(resource, _)| resource)
             .collect(),
+        tasks,
         out: Vec::new(),
     };
     write_event(&acknowledged(&stream.honoured, id), None, &mut stream.out);
@@ -166,7 +185,7 @@ async fn hear<D: Downstream>(
 async fn listen<D: Downstream>(
     call: &mut Call,
     asker: Asker<'_>,
-    (session, heard, lanes): (&Session, &Heard<'_>, &mut Lanes<'_>),
+    (session, heard, lanes): (&Session, &open::Heard<'_>, &mut Lanes<'_>),
     mut stream: Listening<'_>,
     client: &mut D,
 ) -> Result<(), Stop> {
@@ -215,7 +234,9 @@ async fn listen<D: Downstream>(
                 if is_gone {
                     // Its client listens again, and the session is opened anew.
                     if !heard.is_own(&name) {
-                        open::forget(call, asker.view, std::iter::once(&*name));
+                        let mut open = session.servers.iter();
+                        let gone = open.find(|open| *open.name == *name);
+                        open::forget(call, asker.view, gone.into_iter());
                     }
                     return answer::sent(call, client, &stream.out, true).await;
                 }
@@ -328,6 +349,7 @@ struct Listening<'a> {
     rule: &'a McpRoute,
     honoured: Filter,
     resources: Vec<Resource>,
+    tasks: Vec<Heard>,
     out: Vec<u8>,
 }
 
@@ -373,7 +395,15 @@ impl Listening<'_> {
         if is_list_changed {
             server.changes.tell();
         }
-        let is_wanted = method_of(&text).is_some_and(|method| self.honoured.has(&method));
+        let method = method_of(&text);
+        let is_wanted = method.as_ref().is_some_and(|of| self.honoured.has(of));
+        let text = match method.as_deref() {
+            Some(OF_TASK) if is_wanted => {
+                let caller = (call, self.arrived);
+                Cow::Owned(tasks::told(caller, self.rule, server, &self.tasks, &text)?)
+            }
+            _ => text,
+        };
         let is_its = updated.is_none_or(|own| {
             let mut of = self.resources.iter();
             of.any(|(name, uri)| **name == *server.name && **uri == *own)

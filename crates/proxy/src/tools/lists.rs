@@ -65,8 +65,11 @@ pub(super) async fn of<'v, D: Downstream>(
     if !call.facts.is_modern || !listed.iter().any(|of| of.is_gone) {
         return Ok(listed);
     }
-    let gone = listed.iter().filter(|of| of.is_gone);
-    open::forget(call, view, gone.map(|of| &*of.server.name));
+    let is_gone = |open: &&OpenServer| {
+        let mut gone = listed.iter().filter(|of| of.is_gone);
+        gone.any(|of| *of.server.name == *open.name)
+    };
+    open::forget(call, view, session.servers.iter().filter(is_gone));
     let opened = open::of(call, view, rule, only, client).await?;
     let (session, _) = open::as_session(opened);
     once(call, view, rule, &session, kind, only, client).await
@@ -132,7 +135,7 @@ async fn one(
 ) -> Result<(Arc<Catalog>, Duration), Failed> {
     let key = (place, kind, open.version);
     let now = || asker.worker.now();
-    if asker.own.iter().any(|own| own.backend == server.backend) {
+    if asker.is_as_caller(server.backend) {
         // It may be his alone.
         let mut list = asker.list(server, open, kind, config.within).await?;
         if let (Kind::Tools, Some(pins)) = (kind, &server.pins) {

@@ -24,6 +24,7 @@ use wire::head::{Known, RequestHead};
 
 use super::ask::Failed;
 use super::forward::{Asked, forward};
+use super::own_tokens::exchanges;
 use super::session::as_told;
 use super::{Arrived, admitted, answer, counted, invalid, listen, open, requests, search, tasks};
 use crate::call::{Call, Stop};
@@ -104,7 +105,10 @@ pub(super) async fn serve<D: Downstream>(
     }
     match (&**method, target) {
         (discover::METHOD, _) => discovered(call, arrived, id, client).await,
-        (mcp::listen::METHOD, _) => listen::serve(call, arrived, message, id, client).await,
+        (mcp::listen::METHOD, _) => {
+            let knows_tasks = meta.capabilities.is_some_and(task::is_in);
+            listen::serve(call, arrived, (message, knows_tasks), id, client).await
+        }
         (_, Some(target)) => {
             let view = Rc::clone(&call.view);
             let own = search::own(requests::rule_of(call, &view)?, method, &target);
@@ -235,12 +239,12 @@ pub(super) fn is_for_all(view: &WorkerSnapshot, rule: &McpRoute) -> bool {
         return false;
     };
     // What servers show of themselves depends on the caller where they say conditions.
-    let mut servers = config.servers_of(rule).map(|server| &server.shows);
+    let mut servers = config.servers_of(rule);
     view.snapshot().authority.is_none()
         && config.routes.len() == 1
         && rule.shows.is_all()
         && rule.own_tokens.is_empty()
-        && servers.all(|shows| !shows.has_conditions())
+        && servers.all(|of| !of.shows.has_conditions() && !exchanges(view, of.backend))
 }
 
 /// Whether a message is of a client without a session.

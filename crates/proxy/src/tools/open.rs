@@ -4,7 +4,9 @@
 //! Not here: sessions that clients bring (`session`), what is kept (`policy::mcp`).
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use mcp::discover::{self, Found, found, own_params};
@@ -13,6 +15,7 @@ use mcp::session::{OpenServer, Session};
 use mcp::version::Version;
 use policy::attempt::Failure;
 use policy::mcp::{Hearing, Mark, Mcp, McpRoute, Server};
+use policy::secret::Secret;
 use wire::head::Method;
 
 use super::api;
@@ -171,10 +174,10 @@ fn mark(call: &Call, view: &WorkerSnapshot, server: &str) -> Option<Mark> {
     let who = principal(record, view);
     let place = tools.places.get(nth)?;
     let mut of = config.servers.iter();
-    let own = of.find(|of| *of.name == *server);
-    let own = own.and_then(|of| call.id.of(of.backend));
-    let own = own.map_or(&[][..], |own| own.value.expose());
-    Some(tools.sealer.mark_of_caller(place, &who, server, own))
+    let apart = of.find(|of| *of.name == *server);
+    let apart = apart.and_then(|of| call.id.apart(view, of.backend));
+    let apart = apart.map_or(&[][..], Secret::expose);
+    Some(tools.sealer.mark_of_caller(place, &who, server, apart))
 }
 
 /// The caller of a message, as commands tell callers apart; none where no server is a command.
@@ -189,21 +192,33 @@ pub(super) fn caller(call: &Call, view: &WorkerSnapshot) -> Option<String> {
 pub(super) fn forget<'s>(
     call: &Call,
     view: &WorkerSnapshot,
-    servers: impl Iterator<Item = &'s str>,
+    gone: impl Iterator<Item = &'s OpenServer>,
 ) {
     let Some((config, tools)) = Call::config(view) else {
         return;
     };
-    for name in servers {
-        if let Some(mark) = mark(call, view, name) {
-            config.kept.forget(&mark);
+    for gone in gone {
+        if let Some(mark) = mark(call, view, &gone.name) {
+            let is_it =
+                |kept: &[u8]| OpenServer::read(kept).is_some_and(|(of, _)| of.id == gone.id);
+            config.kept.forget_if(&mark, is_it);
         }
-        let place = config.servers.iter().position(|of| *of.name == *name);
+        let place = config.servers.iter().position(|of| *of.name == *gone.name);
         if let Some(place) = place {
             tools.ask_again(place);
         }
     }
 }
+
+impl Asker<'_> {
+    /// By what it is kept what a server speaks.
+    fn speaks_as(self, place: usize, server: &Server) -> (usize, bool) {
+        (place, self.is_as_caller(server.backend))
+    }
+}
+
+/// How often a server is asked until it is open: what it speaks, to begin, and that it has begun.
+const ASKED_TIMES: u32 = 3;
 
 async fn one(
     asker: Asker<'_>,
@@ -216,22 +231,26 @@ async fn one(
         let answered = api::answered(described)?;
         return Ok((needs_none(server, &answered), answered));
     }
-    let unix_s = || asker.worker.clock.wall_ms(asker.worker.now()) / 1000;
-    let speaks = tools.speaks(place, asker.worker.now());
-    if let Some(Speaks::Modern(answered)) = &speaks {
-        return Ok((needs_none(server, answered), (**answered).clone()));
+    let known = || known(asker, config, tools, (place, server), &mark);
+    if let Some(known) = known() {
+        return Ok(known);
     }
-    let kept = config.kept.get(&mark, unix_s());
-    if let Some((open, instructions)) = kept.as_deref().and_then(OpenServer::read) {
-        let instructions = std::str::from_utf8(instructions).ok();
-        let instructions = instructions.filter(|text| !text.is_empty());
-        let answered = Answered {
-            version: open.version,
-            abilities: open.abilities,
-            instructions: instructions.map(str::to_owned),
-        };
-        return Ok((open, answered));
-    }
+    // Of messages that come at once one opens it, and the others wait for that.
+    let turn = poll_fn(|cx| match known() {
+        Some(known) => Poll::Ready(Err(known)),
+        None => config.kept.poll_turn(&mark, cx).map(Ok),
+    });
+    let turn = asker
+        .worker
+        .timers
+        .timeout(config.within * ASKED_TIMES, turn)
+        .await;
+    let _turn = match turn {
+        Ok(Ok(turn)) => turn,
+        Ok(Err(known)) => return Ok(known),
+        Err(_) => return Err(Failed::Upstream(Failure::FirstByteTimeout)),
+    };
+    let speaks = tools.speaks(asker.speaks_as(place, server), asker.worker.now());
     if speaks.is_none()
         && let Some(answered) = modern(asker, config, tools, (place, server)).await?
     {
@@ -241,9 +260,37 @@ async fn one(
     let mut text = Vec::new();
     if open.write(&mut text).is_some() {
         text.extend(answered.instructions.iter().flat_map(|text| text.bytes()));
-        config.kept.keep(mark, text, unix_s());
+        config.kept.keep(mark, text, unix_s(asker));
     }
     Ok((open, answered))
+}
+
+fn unix_s(asker: Asker<'_>) -> u64 {
+    asker.worker.clock.wall_ms(asker.worker.now()) / 1000
+}
+
+/// What is open at a server, as far as nobody has to be asked.
+fn known(
+    asker: Asker<'_>,
+    config: &Mcp,
+    tools: &Tools,
+    (place, server): (usize, &Server),
+    mark: &Mark,
+) -> Option<(OpenServer, Answered)> {
+    let speaks = tools.speaks(asker.speaks_as(place, server), asker.worker.now());
+    if let Some(Speaks::Modern(answered)) = &speaks {
+        return Some((needs_none(server, answered), (**answered).clone()));
+    }
+    let kept = config.kept.get(mark, unix_s(asker));
+    let (open, instructions) = kept.as_deref().and_then(OpenServer::read)?;
+    let instructions = std::str::from_utf8(instructions).ok();
+    let instructions = instructions.filter(|text| !text.is_empty());
+    let answered = Answered {
+        version: open.version,
+        abilities: open.abilities,
+        instructions: instructions.map(str::to_owned),
+    };
+    Some((open, answered))
 }
 
 /// What is open at a server that keeps no sessions.
@@ -289,7 +336,13 @@ pub(super) async fn modern(
         .await;
     let speaks = match heard {
         Ok(heard) => match found(&heard.message) {
-            Found::Modern(answered) => Speaks::Modern(Rc::new(answered)),
+            Found::Modern(mut answered) => {
+                if asker.is_as_caller(server.backend) {
+                    // It is kept for others, to whom it was not said.
+                    answered.instructions = None;
+                }
+                Speaks::Modern(Rc::new(answered))
+            }
             Found::Legacy => Speaks::Legacy,
         },
         // It does not know what it was asked, in one of many ways.
@@ -301,7 +354,8 @@ pub(super) async fn modern(
         ) => Speaks::Legacy,
         Err(failed) => return Err(failed),
     };
-    tools.has_spoken(place, asker.worker.now(), speaks.clone());
+    let spoken = asker.speaks_as(place, server);
+    tools.has_spoken(spoken, asker.worker.now(), speaks.clone());
     match speaks {
         Speaks::Modern(answered) => Ok(Some(answered)),
         Speaks::Legacy => Ok(None),
@@ -353,7 +407,6 @@ pub(super) async fn tell(
         last_event: None,
         within: Some(config.within),
     };
-    let sending = asker.send(server, request);
     // What became of it is in the log of attempts.
-    drop(asker.worker.timers.timeout(config.within, sending).await);
+    drop(asker.send(server, request).await);
 }

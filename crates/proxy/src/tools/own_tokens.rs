@@ -1,35 +1,86 @@
-//! Tokens of their own that callers bring for servers, in place of the gate's credential, where their route takes such.
+//! Servers that are asked as a caller alone, in place of the gate's credential: with a token of its own that it brings for them, where its route
+//! takes such, or with one that is given for the token by which it is known.
 //!
-//! Invariant: a token goes to the one server that it was brought for, and nothing that was heard with it is kept for anybody else: no list, and no
-//! session but under a mark that has the token in it.
-//! Not here: which headers are taken (`policy::mcp`), how a request carries it (`ask`).
+//! Invariant: a token goes to the one server that it was brought or given for, and nothing that was heard with it is kept for anybody else: no
+//! list, and no session but under a mark that has the token in it.
+//! Not here: which headers are taken (`policy::mcp`), how tokens are exchanged (`policy::credential`), how a request carries one (`ask`).
 
 use std::rc::Rc;
 
 use policy::credential::UpstreamAuth;
+use policy::front::token_of;
+use policy::id::BackendId;
 use policy::refusal::Refusal;
 use policy::secret::Secret;
 use wire::head::RequestHead;
 
+use super::ask::Asker;
 use super::rule::rule;
 use crate::call::{Call, OnBehalf, OwnToken, Stop};
+use crate::worker_snapshot::WorkerSnapshot;
 
 /// Longest token.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// The header that carries it where the server's credential has no other.
 const AUTHORIZATION: &str = "authorization";
 
-/// Takes those that a caller brings for servers of its route.
+impl OnBehalf {
+    /// What tells its caller from others to a server that is asked as him alone.
+    pub(super) fn apart(&self, view: &WorkerSnapshot, backend: BackendId) -> Option<&Secret> {
+        let mut own = self.own.iter();
+        match own.find(|own| own.backend == backend) {
+            Some(own) => Some(&own.value),
+            None => self.token.as_ref().filter(|_| exchanges(view, backend)),
+        }
+    }
+
+    /// Whether a server is asked as its caller alone: what that lists and says is his.
+    pub(super) fn is_as_caller(&self, view: &WorkerSnapshot, backend: BackendId) -> bool {
+        is_as_caller(&self.own, view, backend)
+    }
+}
+
+impl Asker<'_> {
+    /// The same, of who asks.
+    pub(super) fn is_as_caller(self, backend: BackendId) -> bool {
+        is_as_caller(self.own, self.view, backend)
+    }
+}
+
+fn is_as_caller(own: &[OwnToken], view: &WorkerSnapshot, backend: BackendId) -> bool {
+    own.iter().any(|own| own.backend == backend) || exchanges(view, backend)
+}
+
+/// Whether a server is sent tokens that are given for those of callers.
+pub(super) fn exchanges(view: &WorkerSnapshot, backend: BackendId) -> bool {
+    let backend = view.snapshot().backend(backend);
+    backend.is_some_and(|backend| backend.exchanges_tokens)
+}
+
+/// Takes what a caller brings for servers of its route.
 pub(super) fn brought(call: &mut Call, head: &RequestHead) -> Result<(), Stop> {
     let view = Rc::clone(&call.view);
-    let found = call.record().and_then(|record| rule(record, &view).ok());
-    let (Some((_, rule, _)), Some((config, _))) = (found, Call::config(&view)) else {
+    let record = call.record();
+    let found = record.and_then(|record| Some((record, rule(record, &view).ok()?)));
+    let (Some((record, (_, rule, chosen))), Some((config, _))) = (found, Call::config(&view))
+    else {
         return Ok(());
     };
-    let mut own = Vec::new();
+    let caller = record.caller.as_deref();
+    let token = token_of(caller, chosen.route, head, view.snapshot());
+    let (mut own, mut missing) = (Vec::new(), Vec::new());
     for taken in &rule.own_tokens {
+        let Some(server) = config.servers.get(taken.server) else {
+            continue;
+        };
+        let backend = view.snapshot().backend(server.backend);
+        let endpoint = backend.and_then(|of| view.snapshot().endpoint(*of.endpoints.first()?));
+        let auth = endpoint.map(|endpoint| &endpoint.auth);
         let mut said = head.fields.by_name(taken.header.as_bytes());
         let (Some(value), further) = (said.next(), said.next()) else {
+            if auth == Some(&UpstreamAuth::None) {
+                missing.push((server.backend, taken.header.clone()));
+            }
             continue;
         };
         let value = value.trim_ascii();
@@ -39,12 +90,7 @@ pub(super) fn brought(call: &mut Call, head: &RequestHead) -> Result<(), Stop> {
             let says = format!("the header {} stands twice, or is no token", taken.header);
             return Err(call.refuse(Refusal::McpHeader { says: says.into() }));
         }
-        let Some(server) = config.servers.get(taken.server) else {
-            continue;
-        };
-        let backend = view.snapshot().backend(server.backend);
-        let endpoint = backend.and_then(|of| view.snapshot().endpoint(*of.endpoints.first()?));
-        let header = match endpoint.map(|endpoint| &endpoint.auth) {
+        let header = match auth {
             Some(UpstreamAuth::Header { name, .. }) => name.as_str(),
             _ => AUTHORIZATION,
         };
@@ -54,13 +100,19 @@ pub(super) fn brought(call: &mut Call, head: &RequestHead) -> Result<(), Stop> {
         };
         own.push(OwnToken {
             backend: server.backend,
+            brought_in: taken.header.clone(),
             header: header.into(),
             value: Secret::new(value),
         });
     }
-    if !own.is_empty() {
+    if !own.is_empty() || !missing.is_empty() || token.is_some() {
         let id = call.id.id.clone();
-        call.id = Rc::new(OnBehalf { id, own });
+        call.id = Rc::new(OnBehalf {
+            id,
+            own,
+            missing,
+            token,
+        });
     }
     Ok(())
 }

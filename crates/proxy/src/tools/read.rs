@@ -14,6 +14,7 @@ use mcp::events::{Said, Speaker, Unusable, said};
 use mcp::reply;
 use policy::attempt::Failure;
 use policy::mcp::Server;
+use policy::record::Trouble;
 use policy::snapshot::Timeouts;
 use wire::head::{Known, Method};
 use wire::sse::DataReader;
@@ -125,7 +126,7 @@ pub(super) async fn answer(
     began: &mut Began,
     has_session: bool,
 ) -> Result<Vec<u8>, Failed> {
-    let (form, timeouts) = (form(&began.response, has_session)?, began.timeouts);
+    let (form, timeouts) = (form(began, server, has_session)?, began.timeouts);
     let body = &mut began.response.body;
     match form {
         Form::Taken => Err(Failed::Unusable(Unusable::NoMessage)),
@@ -189,25 +190,37 @@ impl Asker<'_> {
             last_event: None,
             within: Some(within),
         };
-        let asking = async {
-            let mut began = self.send(server, request).await?;
-            let head = began.response.head.as_ref();
-            let session =
-                head.and_then(|head| head.fields.only(Known::McpSessionId).ok().flatten());
-            let is_id =
-                |id: &&[u8]| id.len() <= SERVER_ID_BYTES_MAX && id.iter().all(u8::is_ascii_graphic);
-            let session = session
-                .filter(is_id)
-                .and_then(|id| std::str::from_utf8(id).ok());
-            let session = session.filter(|id| !id.is_empty()).map(Box::from);
-            let has_session = open.is_some_and(|open| open.id.is_some());
-            let message = answer(self, server, asked, &mut began, has_session).await?;
-            Ok(Heard { session, message })
-        };
-        match self.worker.timers.timeout(within, asking).await {
-            Ok(heard) => heard,
-            Err(_) => Err(Failed::Upstream(Failure::FirstByteTimeout)),
+        let asked_at = self.worker.now();
+        // How that ends is recorded, whatever it is: nothing ends it from outside.
+        let mut began = self.send(server, request).await?;
+        let head = began.response.head.as_ref();
+        let session = head.and_then(|head| head.fields.only(Known::McpSessionId).ok().flatten());
+        let is_id =
+            |id: &&[u8]| id.len() <= SERVER_ID_BYTES_MAX && id.iter().all(u8::is_ascii_graphic);
+        let session = session
+            .filter(is_id)
+            .and_then(|id| std::str::from_utf8(id).ok());
+        let session = session.filter(|id| !id.is_empty()).map(Box::from);
+        let has_session = open.is_some_and(|open| open.id.is_some());
+        let answering = answer(self, server, asked, &mut began, has_session);
+        let left = within.saturating_sub(self.worker.now().since(asked_at));
+        match self.worker.timers.timeout(left, answering).await {
+            Ok(message) => Ok(Heard {
+                session,
+                message: message?,
+            }),
+            Err(_) => Err(self.late(server)),
         }
+    }
+
+    /// A server's answer began and has no end in time, or its list has none: the log names it.
+    fn late(self, server: &Server) -> Failed {
+        let backend = self.view.snapshot().backend(server.backend);
+        if let Some(endpoint) = backend.and_then(|backend| backend.endpoints.first()) {
+            let detail = "its answer has no end in time";
+            self.worker.trouble(Trouble::Endpoint(*endpoint), &detail);
+        }
+        Failed::Upstream(Failure::FirstByteTimeout)
     }
 
     /// A server's list, all its pages.
@@ -221,53 +234,44 @@ impl Asker<'_> {
         if let Some(described) = server.described.as_deref() {
             return api::catalog(described, kind);
         }
-        let listing = async {
-            let (mut catalog, mut cursor) = (Catalog::default(), None::<Vec<u8>>);
-            for page in 0..PAGES_MAX {
-                // A client counts from 0 or 1 in this session, and what it asks meanwhile must not be taken for this.
-                let nth =
-                    Call::config(self.view).map_or(0, |(config, _)| config.kept.next_request());
-                let id = format!("\"{}#{page}.{nth}\"", self.id);
-                let method = kind.method();
-                let cursor_of = |cursor: &Vec<u8>| String::from_utf8_lossy(cursor).into_owned();
-                let params = match &cursor {
-                    _ if open.version.is_modern() => {
-                        let further = cursor
-                            .as_ref()
-                            .map(|of| format!(",\"cursor\":{}", cursor_of(of)));
-                        own_params(&further.unwrap_or_default())
-                    }
-                    Some(cursor) => format!(r#"{{"cursor":{}}}"#, cursor_of(cursor)),
-                    None => "{}".to_owned(),
-                };
-                let message = format!(
-                    r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
-                );
-                let heard = self
-                    .ask(
-                        server,
-                        Some(open),
-                        (method, message.into_bytes()),
-                        id.as_bytes(),
-                        within,
-                    )
-                    .await?;
-                let result = result(&heard.message).ok_or(Failed::Unusable(Unusable::NoMessage))?;
-                let next = catalog.add_page(kind, result);
-                cursor = next.map_err(|NoList| Failed::TooLong)?;
-                if cursor.is_none() {
-                    if open.version.is_modern() && kind == Kind::Tools {
-                        catalog.leave_out_ill_annotated();
-                    }
-                    return Ok(catalog);
+        let asked_at = self.worker.now();
+        let (mut catalog, mut cursor) = (Catalog::default(), None::<Vec<u8>>);
+        for page in 0..PAGES_MAX {
+            // A client counts from 0 or 1 in this session, and what it asks meanwhile must not be taken for this.
+            let nth = Call::config(self.view).map_or(0, |(config, _)| config.kept.next_request());
+            let id = format!("\"{}#{page}.{nth}\"", self.id);
+            let method = kind.method();
+            let cursor_of = |cursor: &Vec<u8>| String::from_utf8_lossy(cursor).into_owned();
+            let params = match &cursor {
+                _ if open.version.is_modern() => {
+                    let further = cursor
+                        .as_ref()
+                        .map(|of| format!(",\"cursor\":{}", cursor_of(of)));
+                    own_params(&further.unwrap_or_default())
                 }
+                Some(cursor) => format!(r#"{{"cursor":{}}}"#, cursor_of(cursor)),
+                None => "{}".to_owned(),
+            };
+            let message =
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+            let left = within.saturating_sub(self.worker.now().since(asked_at));
+            if left.is_zero() {
+                return Err(self.late(server));
             }
-            Err(Failed::TooLong)
-        };
-        match self.worker.timers.timeout(within, listing).await {
-            Ok(listed) => listed,
-            Err(_) => Err(Failed::Upstream(Failure::FirstByteTimeout)),
+            let message = (method, message.into_bytes());
+            let asking = self.ask(server, Some(open), message, id.as_bytes(), left);
+            let heard = asking.await?;
+            let result = result(&heard.message).ok_or(Failed::Unusable(Unusable::NoMessage))?;
+            let next = catalog.add_page(kind, result);
+            cursor = next.map_err(|NoList| Failed::TooLong)?;
+            if cursor.is_none() {
+                if open.version.is_modern() && kind == Kind::Tools {
+                    catalog.leave_out_ill_annotated();
+                }
+                return Ok(catalog);
+            }
         }
+        Err(Failed::TooLong)
     }
 }
 

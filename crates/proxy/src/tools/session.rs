@@ -367,19 +367,10 @@ fn sending<'a>(
             within: Some(within),
         };
         let wait: Boxed<'a, ()> = Box::pin(async move {
-            let sending = asker.send(server, request);
             // What became of it is in the log of attempts.
-            drop(worker_timeout(asker, within, sending).await);
+            drop(asker.send(server, request).await);
         });
         wait
     });
     waits.collect()
-}
-
-async fn worker_timeout<T>(
-    asker: Asker<'_>,
-    within: Duration,
-    wait: impl Future<Output = T>,
-) -> Option<T> {
-    asker.worker.timers.timeout(within, wait).await.ok()
 }

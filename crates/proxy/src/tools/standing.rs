@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcp::discover::own_params;
+use mcp::discover::{own_params, own_params_of_tasks};
 use mcp::events::{said, told, write_place};
 use mcp::handshake::Abilities;
 use mcp::listen::{ACKNOWLEDGED, Filter, method_of};
@@ -232,8 +232,12 @@ pub(super) enum Wanted {
 impl Wanted {
     pub(super) fn listening(asker: Asker<'_>, filter: &Filter) -> Self {
         let id = format!("\"{}#listen\"", asker.id);
-        let filter = String::from_utf8_lossy(&filter.write()).into_owned();
-        let params = own_params(&format!(",\"notifications\":{filter}"));
+        let written = String::from_utf8_lossy(&filter.write()).into_owned();
+        let further = format!(",\"notifications\":{written}");
+        let params = match filter.tasks.is_empty() {
+            true => own_params(&further),
+            false => own_params_of_tasks(&further),
+        };
         Self::Listening(request(
             id.as_bytes(),
             mcp::listen::METHOD,
@@ -470,7 +474,7 @@ impl<'v> Lane<'v> {
         };
         let sent = self.asker.send(self.server, request).await;
         let has_session = self.open.id.is_some();
-        match sent.and_then(|began| Ok((form(&began.response, has_session)?, began))) {
+        match sent.and_then(|began| Ok((form(&began, self.server, has_session)?, began))) {
             Ok((Form::Events, began)) => {
                 self.has_begun = true;
                 self.again.begun();

@@ -153,7 +153,7 @@ pub(super) async fn relay<D: Downstream>(
 ) -> Result<Option<Needs>, Stop> {
     let (worker, view, id) = (call.worker.clone(), call.view.clone(), call.id.clone());
     let asker = asker(&worker, &view, &id);
-    let is_stream = match form(&began.response, of.has_session) {
+    let is_stream = match form(&began, of.server, of.has_session) {
         Ok(Form::Events) => true,
         Ok(Form::Json | Form::Taken) => false,
         Err(failed) => return Err(broken(call, of, failed, client).await?),
@@ -444,12 +444,13 @@ pub(super) fn pass_on(
             text,
             is_list_changed,
             updated,
+            is_of_task,
             ..
         } => {
             if is_list_changed {
                 server.changes.tell();
             }
-            if updated.is_none_or(|own| may_hear(&own)) {
+            if !is_of_task && updated.is_none_or(|own| may_hear(&own)) {
                 write_event(&text, id, out);
             }
         }
@@ -459,7 +460,8 @@ pub(super) fn pass_on(
 /// An error that ends a stream.
 fn error_of(refusal: &Refusal, id: &[u8]) -> Vec<u8> {
     let told = refusal.reply();
-    reply::error(id, reply::INTERNAL, &told.message, told.code)
+    let further = answer::further(refusal);
+    reply::error_with(id, reply::INTERNAL, &told.message, told.code, &further)
 }
 
 /// Whether a client takes events: unless it says that it takes other things alone.

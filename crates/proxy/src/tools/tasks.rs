@@ -1,5 +1,5 @@
 //! Tasks of servers without sessions: calls that are answered later, about which their clients ask (`tasks/get`, `tasks/update`,
-//! `tasks/cancel`).
+//! `tasks/cancel`), or hear (`notifications/tasks`).
 //!
 //! Invariant: a task is its caller's on its route, and whoever asks about it is asked anew whether he may use the tool that made it.
 //! Not here: ids as they are sealed (`mcp::session`, `mcp::task`), the way to the server (`forward`).
@@ -14,13 +14,14 @@ use mcp::envelope::Message;
 use mcp::reply::{edited, string};
 use mcp::session::StateOf;
 use mcp::target::Target;
-use mcp::task::Task;
+use mcp::task::{self, Task};
 use policy::front;
+use policy::mcp::{Mcp, McpRoute, OnChange, Server};
 use policy::operation::Operation;
 use policy::refusal::Refusal;
 
 use super::ask::{Asker, Says};
-use super::filters::{Does, may_see};
+use super::filters::{Does, may_see, may_use};
 use super::forward::{Asked, send};
 use super::listed::as_listed;
 use super::requests::{Meant, rule_of};
@@ -29,6 +30,7 @@ use super::stream::{Answering, takes_events};
 use super::{Arrived, counted, modern, unix_s};
 use crate::call::{Call, OUT_OF_ORDER, Stop};
 use crate::client::Downstream;
+use crate::tool_memory::Tools;
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// How the id of a task in an answer is shown.
@@ -84,17 +86,7 @@ pub(super) async fn serve<D: Downstream>(
     let Some((config, tools)) = Call::config(&view) else {
         return Err(call.refuse(OUT_OF_ORDER));
     };
-    let of = of_caller(call, &view);
-    let task = of.and_then(|of| tools.sealer.open_state(shown, &of, unix_s(call)));
-    let task = task.and_then(|task| Task::read(&task));
-    let found = task.and_then(|task| {
-        let mut places = rule.servers.iter().copied();
-        let place = places.find(|at| {
-            let server = config.servers.get(*at);
-            server.is_some_and(|server| *server.name == *task.server)
-        })?;
-        Some((config.servers.get(place)?, place, task))
-    });
+    let found = opened(call, &view, (config, tools, rule), shown);
     let Some((server, place, task)) = found else {
         return Err(call.refuse(not_found(shown)));
     };
@@ -151,6 +143,93 @@ pub(super) async fn serve<D: Downstream>(
         params: &[],
     };
     send(call, &view, (says, body), answering, client).await
+}
+
+/// The task that a caller knows by this id, at which server.
+fn opened<'v>(
+    call: &Call,
+    view: &WorkerSnapshot,
+    (config, tools, rule): (&'v Mcp, &Tools, &McpRoute),
+    shown: &str,
+) -> Option<(&'v Server, usize, Task)> {
+    let of = of_caller(call, view)?;
+    let task = tools.sealer.open_state(shown, &of, unix_s(call))?;
+    let task = Task::read(&task)?;
+    let mut places = rule.servers.iter().copied();
+    let place = places.find(|at| {
+        let server = config.servers.get(*at);
+        server.is_some_and(|server| *server.name == *task.server)
+    })?;
+    Some((config.servers.get(place)?, place, task))
+}
+
+/// A task that is listened to.
+pub(super) struct Heard {
+    task: Task,
+    /// As its caller knows it.
+    shown: String,
+}
+
+impl Heard {
+    /// The tasks of these that their caller may hear of: tools that are pinned may have changed, and those that made tasks are asked about.
+    pub(super) fn of(
+        (call, arrived): (&Call, &Arrived<'_>),
+        view: &WorkerSnapshot,
+        rule: &McpRoute,
+        shown: &[String],
+    ) -> Vec<Self> {
+        let Some((config, tools)) = Call::config(view) else {
+            return Vec::new();
+        };
+        let heard = shown.iter().filter_map(|shown| {
+            let (server, _, task) = opened(call, view, (config, tools, rule), shown)?;
+            let is_refused = server.pins.as_ref();
+            let is_refused = is_refused.is_some_and(|pins| pins.on_change == OnChange::Refuse);
+            let heard = Self {
+                task,
+                shown: shown.clone(),
+            };
+            (!is_refused && heard.may_be((call, arrived), rule, server)).then_some(heard)
+        });
+        heard.collect()
+    }
+
+    /// Whether its caller may use the tool that made it, as filters and rules are.
+    fn may_be(
+        &self,
+        (call, arrived): (&Call, &Arrived<'_>),
+        rule: &McpRoute,
+        server: &Server,
+    ) -> bool {
+        let (kind, tool) = (Kind::Tools, &*self.task.tool);
+        may_see((call, arrived), rule, server, (kind, tool), Does::Sees)
+            && may_use(call, &call.view, arrived, kind, server, tool)
+    }
+
+    /// Its id at a server; none where it is another one's.
+    pub(super) fn at(&self, server: &str) -> Option<String> {
+        (self.task.server == server).then(|| self.task.id.clone())
+    }
+
+    pub(super) fn shown(&self) -> &str {
+        &self.shown
+    }
+}
+
+/// What a server says of a task, with the id by which its caller knows it; none where that is not listened to, or may be no more.
+pub(super) fn told(
+    (call, arrived): (&Call, &Arrived<'_>),
+    rule: &McpRoute,
+    server: &Server,
+    heard: &[Heard],
+    text: &[u8],
+) -> Option<Vec<u8>> {
+    let message = Message::read(text).ok()?;
+    let (id, at) = task::named(text, message.params.as_ref()).ok()?;
+    let mut heard = heard.iter();
+    let its = heard.find(|of| of.task.server == *server.name && of.task.id == *id)?;
+    let may_be = its.may_be((call, arrived), rule, server);
+    may_be.then(|| edited(text, vec![(at, string(&its.shown))]))
 }
 
 /// The rules let its caller use the tool that made it.

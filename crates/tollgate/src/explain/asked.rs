@@ -4,6 +4,7 @@
 
 use policy::authority::Members;
 use proxy::arguments::{self, Unread};
+use proxy::tool_search::CALL;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -95,6 +96,21 @@ pub(super) struct Used {
     pub(super) name: String,
     /// With these arguments, where they are known, or why they are not looked at.
     pub(super) arguments: Option<Result<Members, Unread>>,
+    /// The tool that it calls in turn, where it is the gate's own that does that.
+    pub(super) found: Option<Box<Used>>,
+}
+
+impl Used {
+    fn of(called: Params) -> Self {
+        let arguments = called.arguments.as_ref();
+        let arguments = arguments.map_or("{}", |arguments| arguments.get());
+        let found = (called.name == CALL).then(|| serde_json::from_str(arguments).ok());
+        Self {
+            arguments: Some(arguments::read(arguments.as_bytes())),
+            found: found.flatten().map(Self::of).map(Box::new),
+            name: called.name,
+        }
+    }
 }
 
 /// The tool that a call names, by its option or in a message to servers of tools.
@@ -103,6 +119,7 @@ pub(super) fn tool(asked: &Explain, body: &[u8]) -> Option<Used> {
         return Some(Used {
             name: name.clone(),
             arguments: None,
+            found: None,
         });
     }
     // Where servers of tools are found, the configuration says; no call to a model is such a message.
@@ -111,12 +128,7 @@ pub(super) fn tool(asked: &Explain, body: &[u8]) -> Option<Used> {
     if message.method != "tools/call" {
         return None;
     }
-    let arguments = message.params.arguments.as_ref();
-    let arguments = arguments.map_or("{}", |arguments| arguments.get());
-    Some(Used {
-        name: message.params.name,
-        arguments: Some(arguments::read(arguments.as_bytes())),
-    })
+    Some(Used::of(message.params))
 }
 
 /// A message, as far as it says which tool is used.

@@ -54,6 +54,8 @@ pub(super) fn json(outcome: &Outcome, s: &Snapshot) -> String {
         "model": record.model_asked,
         "route": route.map(|route| &*route.name),
         "tool": outcome.tool.as_ref().and_then(|tool| tool.shown.as_deref()),
+        "own_tool": outcome.tool.as_ref().and_then(|tool| tool.own.as_deref()),
+        "credential": outcome.tool.as_ref().and_then(|tool| tool.credential.as_deref()),
         "backends": backends,
         "model_sent": record.model_sent.as_deref(),
         "translated": translated(record, s)
@@ -152,9 +154,17 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
         );
         line("balancing", &told);
     }
-    if let (None, Some(tool)) = (refused, &outcome.tool) {
+    let own = outcome.tool.as_ref().and_then(|tool| tool.own.as_deref());
+    if let Some(own) = own {
+        line("tool", own);
+    }
+    let named = outcome.tool.as_ref().filter(|tool| tool.shown.is_some());
+    if let (None, Some(tool)) = (refused, named) {
         if let Some(shown) = &tool.shown {
             line("tool", shown);
+        }
+        if let Some(credential) = &tool.credential {
+            line("credential", credential);
         }
         line(
             "tool",

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use policy::authority::Members;
 use policy::authorizer::{Asked, Authorization};
 use policy::caller::Peer;
+use policy::credential::UpstreamAuth;
 use policy::exchange::Env;
 use policy::front::{Begun, Call, Ended, Http, Identification, Known};
 use policy::id::{BackendId, LimitId};
@@ -18,6 +19,7 @@ use policy::refusal::{LocalReply, Refusal};
 use policy::route::{Chosen, of_tool, tools};
 use policy::snapshot::Snapshot;
 use proxy::arguments::Unread;
+use proxy::tool_search::{CALL, FIND};
 use wire::head::RequestHead;
 
 use super::asked::Used;
@@ -49,6 +51,95 @@ pub(super) struct ToolOutcome {
     pub(super) hidden: Option<String>,
     /// By what it is seen.
     pub(super) shown: Option<String>,
+    /// What it is, where it is one of the gate's own, or goes through one.
+    pub(super) own: Option<String>,
+    /// What its server is sent as a credential, where that hangs on its caller.
+    pub(super) credential: Option<String>,
+}
+
+/// The tool that is asked about, on a route that shows two of the gate's own in place of all: what a call of one of these is.
+fn meant<'u>(
+    rule: &McpRoute,
+    tool: Option<&'u Used>,
+    outcome: &mut ToolOutcome,
+) -> (&'static str, Option<&'u Used>) {
+    let uses = "tools/call";
+    let Some(of) = tool.filter(|_| rule.is_searched) else {
+        return (if tool.is_some() { uses } else { "initialize" }, tool);
+    };
+    match &*of.name {
+        FIND => {
+            let says = "the gate's own: it finds tools by words among those that this caller is shown, and counts as their list";
+            outcome.own = Some(says.to_owned());
+            ("tools/list", None)
+        }
+        CALL => {
+            let found = of.found.as_deref();
+            outcome.own = Some(match found {
+                Some(found) => format!("the gate's own, and counts as a call of {}", found.name),
+                None => {
+                    "the gate's own: a call of the tool that its arguments name, which --tool NAME explains"
+                        .to_owned()
+                }
+            });
+            outcome.hangs_on_arguments = found.is_none();
+            outcome.name = found.unwrap_or(of).name.clone();
+            (uses, found)
+        }
+        _ => {
+            let says =
+                format!("not listed, as the route has `list_tools: search`: {FIND} finds it");
+            outcome.own = Some(says);
+            (uses, tool)
+        }
+    }
+}
+
+/// What a server is sent as a credential, where that hangs on its caller.
+fn credential(
+    (rule, server): (&McpRoute, BackendId),
+    (head, record): (&RequestHead, &Record),
+    s: &Snapshot,
+) -> Option<String> {
+    let config = s.mcp.as_deref()?;
+    let backend = s.backend(server)?;
+    let name = backend.name.strip_prefix("mcp:").unwrap_or(&backend.name);
+    let mut taken = rule.own_tokens.iter();
+    let taken = taken.find(|of| {
+        let of = config.servers.get(of.server);
+        of.is_some_and(|of| of.backend == server)
+    });
+    let brings = taken.is_some_and(|of| head.fields.by_name(of.header.as_bytes()).next().is_some());
+    if let Some(of) = taken.filter(|_| brings) {
+        return Some(format!(
+            "{name} is sent the caller's own token, which the header {} brings",
+            of.header
+        ));
+    }
+    if backend.exchanges_tokens {
+        let by = record
+            .caller
+            .as_deref()
+            .map_or("header", |caller| caller.by.as_str());
+        let is_token = record
+            .caller
+            .as_deref()
+            .is_some_and(|caller| caller.by.is_token());
+        return Some(match is_token {
+            true => format!("{name} is sent what is given for the caller's token"),
+            false => format!(
+                "{name} is sent what is given for the caller's token, and this one is known by {by}: 503 upstream_credential_unavailable"
+            ),
+        });
+    }
+    let header = &taken?.header;
+    let endpoint = backend.endpoints.first().and_then(|id| s.endpoint(*id))?;
+    Some(match endpoint.auth {
+        UpstreamAuth::None => {
+            format!("{name} is sent none: neither the gate has one nor the call a header {header}")
+        }
+        _ => format!("{name} is sent the gate's, as the call has no header {header}"),
+    })
 }
 
 /// What is recorded of it, and why it is refused.
@@ -111,8 +202,9 @@ async fn judged(
     if let Some(refusal) = outside(message, known.record(), chosen, s).await {
         return refuse(known, refusal);
     }
-    let name = message.tool.map(|of| of.name.as_str());
-    if let Some(tool) = message.tool {
+    let (method, tool) = meant(rule, message.tool, found);
+    let name = tool.map(|of| of.name.as_str());
+    if let Some(tool) = tool {
         let asked = Call {
             method: "tools/call",
             path: &tool.name,
@@ -140,6 +232,9 @@ async fn judged(
             }
         }
         found.hangs_on_arguments = later.get() && tool.arguments.is_none();
+        found.credential = found
+            .server
+            .and_then(|server| credential((rule, server), (head, known.record()), s));
         // What the caller is shown is refused for its arguments, and is there all the same.
         let last = RefCell::new(String::new());
         let uses = |when: &When| {
@@ -155,11 +250,7 @@ async fn judged(
         }
     }
     let call = Call {
-        method: if message.tool.is_some() {
-            "tools/call"
-        } else {
-            "initialize"
-        },
+        method,
         path: name.unwrap_or(PATH),
         operation: Operation::Mcp.as_str(),
         source: s.clients.address(peer.address, head),

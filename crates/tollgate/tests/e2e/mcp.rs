@@ -4,10 +4,12 @@
 //! Not here: messages, names and sealing (unit tests of `mcp`).
 
 mod access;
+mod at_once;
 mod attacks;
 mod bridge;
 mod budgets;
 mod commands;
+mod exchanged;
 mod filters;
 mod floods;
 mod manifests;
@@ -398,7 +400,9 @@ fn a_tool_that_is_filtered_is_neither_listed_nor_called() {
         url(&one)
     );
     let routes = "    - { workload: all }\n    - { workload: few, tools: { allow: [\"*__read\"], deny: [\"two__*\"] } }";
-    let gate = Gate::start(&config(&servers, routes), &[]);
+    // Each worker asks for lists itself.
+    let config = "workers: 1\n".to_owned() + &config(&servers, routes);
+    let gate = Gate::start(&config, &[]);
     let (all, few) = (Caller::begun(&gate, "all"), Caller::begun(&gate, "few"));
     assert_eq!(all.tools().0, ["one__read", "two__read", "two__delete"]);
     assert_eq!(few.tools().0, ["one__read"]);

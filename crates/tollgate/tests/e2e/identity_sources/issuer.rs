@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What `iss` says.
-pub(super) const ISSUER: &str = "https://issuer.test/";
+pub(crate) const ISSUER: &str = "https://issuer.test/";
 
 /// The text between a title of `others.txt` and the next.
 fn section(name: &str) -> &'static str {
@@ -37,7 +37,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// The claims of a good token.
-pub(super) fn claims() -> Value {
+pub(crate) fn claims() -> Value {
     json!({
         "iss": ISSUER, "aud": "gate", "sub": "ada", "azp": "chat", "dept": "search",
         "iat": now(), "exp": now() + 600,
@@ -45,7 +45,7 @@ pub(super) fn claims() -> Value {
 }
 
 /// A token with these claims, signed with a key of the set.
-pub(super) fn signed(claims: &Value, kid: &str) -> String {
+pub(crate) fn signed(claims: &Value, kid: &str) -> String {
     let pem: &[u8] = match kid {
         "rsa" => include_bytes!("../../../../../vectors/jose/keys/rsa.pem"),
         "p256" => include_bytes!("../../../../../vectors/jose/keys/p256.pem"),

@@ -258,6 +258,75 @@ fn a_condition_on_arguments_is_explained_by_the_arguments_of_the_message() {
 }
 
 #[test]
+fn the_gates_own_tools_and_tokens_of_callers_are_explained() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("gate.yaml");
+    let text = config(
+        "    one: { url: \"http://127.0.0.1:1/mcp\", credential: { inline: gates }, tools: { deny: hidden } }\n    two: { url: \"http://127.0.0.1:1/mcp\" }",
+        "    - { workload: agent, list_tools: search, own_tokens: { one: x-one-token, two: x-two-token } }\n    - { workload: other }",
+    );
+    std::fs::write(&file, text).expect("a file");
+    let explain = |workload: &str, more: &[&str]| {
+        let workload = format!("x-workload-app: {workload}");
+        let ended = std::process::Command::new(Gate::binary())
+            .args(["explain", "--json", "-H", &workload, "-c"])
+            .arg(&file)
+            .args(more)
+            .output()
+            .expect("it runs");
+        let said = serde_json::from_slice::<Value>(&ended.stdout);
+        said.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&ended.stderr)))
+    };
+    let of = |said: &Value, member: &str| said[member].as_str().unwrap_or_default().to_owned();
+    let said = explain("agent", &["--tool", "tollgate__find_tools"]);
+    assert!(
+        said["code"].is_null() && of(&said, "own_tool").contains("finds tools"),
+        "{said}"
+    );
+    let said = explain("agent", &["--tool", "tollgate__call_tool"]);
+    assert!(
+        of(&said, "own_tool").contains("--tool NAME explains"),
+        "{said}"
+    );
+    // On a route that lists all tools there are no such two.
+    let said = explain("other", &["--tool", "tollgate__call_tool"]);
+    assert_eq!(said["code"], "mcp_not_found", "{said}");
+    let message = dir.path().join("message.json");
+    let named = message.to_str().expect("a path");
+    let called = |name: &str| {
+        let params =
+            json!({"name": "tollgate__call_tool", "arguments": {"name": name, "arguments": {}}});
+        let says = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        std::fs::write(&message, says.to_string()).expect("a file");
+        explain("agent", &["--path", "/mcp", "--body", named])
+    };
+    let said = called("one__read");
+    assert!(
+        said["code"].is_null() && of(&said, "own_tool").contains("a call of one__read"),
+        "{said}"
+    );
+    assert_eq!(said["backends"], json!(["mcp:one"]));
+    assert_eq!(called("one__hidden")["code"], "mcp_not_found");
+    for (tool, header, credential) in [
+        (
+            "one__read",
+            "x-other: a",
+            "one is sent the gate's, as the call has no header x-one-token",
+        ),
+        (
+            "one__read",
+            "x-one-token: a",
+            "the caller's own token, which the header x-one-token brings",
+        ),
+        ("two__read", "x-other: a", "two is sent none"),
+    ] {
+        let said = explain("agent", &["-H", header, "--tool", tool]);
+        assert!(of(&said, "own_tool").contains("not listed"), "{said}");
+        assert!(of(&said, "credential").contains(credential), "{said}");
+    }
+}
+
+#[test]
 fn a_session_that_its_client_ended_is_none_any_more_also_after_a_reload() {
     let one = server("one");
     let servers = format!("    one: {{ url: \"{}\" }}", url(&one));

@@ -51,7 +51,7 @@ impl Stream {
     }
 
     /// Reads until it has heard this; all that it has heard.
-    fn until(&mut self, what: &str) -> String {
+    pub(super) fn until(&mut self, what: &str) -> String {
         let mut bytes = [0; 4096];
         loop {
             let text = String::from_utf8_lossy(&self.heard).into_owned();

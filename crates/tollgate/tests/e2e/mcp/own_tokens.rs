@@ -11,7 +11,7 @@ use super::{Caller, Told, config, reply, server, url};
 use crate::harness::{Gate, Seen, Step, Upstream, answer, answer::whole};
 
 /// A server with sessions that shows each token a tool of its own, and answers calls with the session that they are of.
-fn personal() -> Upstream {
+pub(super) fn personal() -> Upstream {
     let sessions = AtomicUsize::new(0);
     Upstream::start(move |_, seen| vec![Step::Send(personal_reply(&sessions, seen))])
 }
@@ -47,7 +47,7 @@ fn personal_reply(sessions: &AtomicUsize, seen: &Seen) -> Vec<u8> {
 }
 
 /// A request of a client without a session that brings this.
-fn bringing(caller: &Caller<'_>, fields: &[&str], method: &str, params: &Value) -> Told {
+pub(super) fn bringing(caller: &Caller<'_>, fields: &[&str], method: &str, params: &Value) -> Told {
     let mut params = params.clone();
     params["_meta"] = meta(&json!({}));
     let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
@@ -60,7 +60,7 @@ fn bringing(caller: &Caller<'_>, fields: &[&str], method: &str, params: &Value) 
     )
 }
 
-fn tools(told: &Told) -> Vec<String> {
+pub(super) fn tools(told: &Told) -> Vec<String> {
     let tools = told.body["result"]["tools"].as_array();
     let tools = tools.unwrap_or_else(|| panic!("{}", told.body));
     let names = tools
@@ -172,11 +172,127 @@ fn a_server_may_have_no_credential_but_its_callers_own() {
     let gate = Gate::start(&config(&servers, routes), &[]);
     let ada = Caller::new(&gate, "ada");
     let told = bringing(&ada, &[], "tools/list", &json!({}));
-    assert_eq!(told.status, 502, "{}", told.body);
+    let data = json!({"code": "mcp_token_refused", "server": "one", "header": "x-one-token", "status": 401, "wants": {}});
+    assert_eq!((told.status, &told.body["error"]["data"]), (403, &data));
     let told = bringing(&ada, &["x-one-token: hers"], "tools/list", &json!({}));
     assert_eq!(
         tools(&told),
         ["one__of_hers"],
         "who brings none costs nobody else"
     );
+}
+
+/// A server that refuses tokens: `stale` whole, `narrow` for calls, the gate's own, and `echoed`, which it says again.
+fn wanting() -> Upstream {
+    let asks = |status: u16, challenge: &str| {
+        let head = format!(
+            "HTTP/1.1 {status} No\r\nwww-authenticate: {challenge}\r\ncontent-length: 0\r\n\r\n"
+        );
+        vec![Step::Send(head.into_bytes())]
+    };
+    let sessions = AtomicUsize::new(0);
+    Upstream::start(move |_, seen| {
+        let is_call = || seen.json()["method"] == "tools/call";
+        match &*token(seen) {
+            "Bearer stale" => asks(
+                401,
+                "Bearer error=\"invalid_token\", resource_metadata=\"https://one.example/.well-known/oauth-protected-resource\"",
+            ),
+            "Bearer narrow" if !seen.body.is_empty() && is_call() => asks(
+                403,
+                "Bearer error=\"insufficient_scope\", scope=\"repo read:org\", error_description=\"call ada\"",
+            ),
+            "Bearer echoed" => asks(401, "Bearer error=\"invalid_token\", scope=\"of echoed\""),
+            "Bearer shared" => asks(401, "Bearer scope=\"of the gate\""),
+            _ => vec![Step::Send(personal_reply(&sessions, seen))],
+        }
+    })
+}
+
+#[test]
+fn what_a_server_wants_in_place_of_a_callers_token_is_told_to_that_caller() {
+    let one = wanting();
+    let servers = format!(
+        "    one: {{ url: \"{}\", credential: {{ inline: shared }} }}",
+        url(&one)
+    );
+    let routes = "    - { workload: ada, own_tokens: { one: x-one-token } }";
+    let gate = Gate::start(&config(&servers, routes), &[]);
+    let ada = Caller::new(&gate, "ada");
+    let called = |line: &str| {
+        let params = json!({"name": "one__any", "arguments": {}});
+        let told = bringing(&ada, &[line], "tools/call", &params);
+        assert!(
+            !told.head.contains("www-authenticate"),
+            "it is not the gate that wants one"
+        );
+        (told.status, told.body["error"].clone())
+    };
+    let refused = |status: u16, wants: &Value| json!({"code": "mcp_token_refused", "server": "one", "header": "x-one-token", "status": status, "wants": wants});
+    let (status, error) = called("x-one-token: stale");
+    let metadata = "https://one.example/.well-known/oauth-protected-resource";
+    let wants = json!({"error": "invalid_token", "resource_metadata": metadata});
+    assert_eq!((status, &error["data"]), (403, &refused(401, &wants)));
+    assert_eq!(
+        error["message"],
+        "the server one refused the token in the header x-one-token (401); `data.wants` is what it asks for"
+    );
+    let (status, error) = called("x-one-token: narrow");
+    let wants = json!({"error": "insufficient_scope", "scope": "repo read:org"});
+    assert_eq!((status, &error["data"]), (403, &refused(403, &wants)));
+    let (_, error) = called("x-one-token: echoed");
+    let wants = json!({"error": "invalid_token"});
+    assert_eq!(error["data"], refused(401, &wants), "no token is told");
+    assert_eq!(called("x-one-token: good").0, 200);
+    // With a session it is the same.
+    let begin =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": super::initialize()});
+    let mut session = Caller::new(&gate, "ada");
+    let told = session.send(
+        "POST",
+        &["x-one-token: narrow"],
+        begin.to_string().as_bytes(),
+    );
+    assert_eq!(told.status, 200, "{}", told.body);
+    session.session = told.session;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "one__any"}});
+    let told = session.send(
+        "POST",
+        &["x-one-token: narrow"],
+        call.to_string().as_bytes(),
+    );
+    assert_eq!(
+        (told.status, &told.body["error"]["data"]["status"]),
+        (403, &json!(403))
+    );
+    // The gate's own is the gate's matter.
+    let told = bringing(&ada, &[], "tools/list", &json!({}));
+    let error = &told.body["error"];
+    assert_eq!(
+        (told.status, &error["data"]),
+        (502, &json!({"code": "upstream_credential_refused"})),
+    );
+    assert_eq!(
+        error["message"],
+        "the server one refused the gateway's credential"
+    );
+    let records = gate.records(7);
+    let codes: Vec<&Value> = records.iter().map(|record| &record["code"]).collect();
+    let is_told = |record: &&Value| record["code"] == "mcp_token_refused";
+    assert_eq!(records.iter().filter(is_told).count(), 4, "{codes:?}");
+    // Workers write theirs as they come.
+    let says = "the server one refused the token in the header x-one-token (401)";
+    let has_reason = |record: &Value| {
+        let reason = record["reason"].as_str().unwrap_or_default();
+        reason.starts_with(says)
+    };
+    assert!(records.iter().any(has_reason), "{records:?}");
+    let label = "code=\"mcp_token_refused\"";
+    assert_eq!(gate.metric("tollgate_refusals_total", &[label]), 4.0);
+    let log = gate.log();
+    let of_gates = log
+        .matches("an endpoint refuses the gate's credential")
+        .count();
+    assert_eq!(of_gates, 1, "once, for its own: {log}");
 }

@@ -5,9 +5,11 @@
 use serde_json::{Value, json};
 use testing::eventually;
 
-use super::modern::{ask, headers, meta, modern_reply};
+use super::bridge::Stream;
+use super::modern::{ask, headers, messages, meta, modern_reply};
 use super::{Caller, Told, config, server, url};
-use crate::harness::{Gate, Seen, Step, Upstream, answer};
+use crate::harness::answer::{chunk, events_head};
+use crate::harness::{Gate, Seen, Signal, Step, Upstream, answer};
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
@@ -251,4 +253,104 @@ fn a_task_is_made_for_who_can_ask_about_it_alone() {
     let told = ben.request("tasks/get", &json!({"taskId": "job/1"}));
     assert_eq!(told.body["error"]["code"], -32601, "{}", told.body);
     assert_eq!(questions(&one), 0);
+}
+
+/// The same as [`making`], which tells whoever listens of `job/1`, of a task that nobody asked about, and of `job/1` again when it may.
+fn telling(go: &Signal) -> Upstream {
+    let go = go.clone();
+    Upstream::start(move |_, seen| {
+        if seen.body.is_empty() || seen.header("mcp-method") != ["subscriptions/listen"] {
+            return vec![Step::Send(reply(seen))];
+        }
+        let message = seen.json();
+        let params = &message["params"];
+        let can = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert!(can["extensions"][EXTENSION].is_object(), "{params}");
+        let subscription = json!({"io.modelcontextprotocol/subscriptionId": message["id"]});
+        let event = |method: &str, params: Value| {
+            let mut params = params;
+            params["_meta"] = subscription.clone();
+            let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+            Step::Send(chunk(
+                format!("event: message\ndata: {message}\n\n").as_bytes(),
+            ))
+        };
+        let task = |id: &str, status: &str| {
+            event(
+                "notifications/tasks",
+                json!({"taskId": id, "status": status}),
+            )
+        };
+        let asked = json!({"notifications": params["notifications"]});
+        vec![
+            Step::Send(events_head()),
+            event("notifications/subscriptions/acknowledged", asked),
+            task("job/1", "working"),
+            task("job/2", "working"),
+            Step::Until(go.clone()),
+            task("job/1", "completed"),
+            Step::silence(),
+        ]
+    })
+}
+
+#[test]
+fn who_listens_to_a_task_hears_of_it_by_the_id_that_its_caller_has_as_long_as_its_tool_may_be_used()
+{
+    let go = Signal::default();
+    let one = telling(&go);
+    let of = |tools: &str| {
+        let servers = format!(
+            "    one: {{ url: \"{}\", tools: {{ allow: [{tools}] }} }}",
+            url(&one)
+        );
+        config(&servers, "    - { workload: [ada, ben] }")
+    };
+    let gate = Gate::start(&of("read"), &[]);
+    let (ada, ben) = (Caller::new(&gate, "ada"), Caller::new(&gate, "ben"));
+    let (task, bens) = (made(&ada, "one__read"), made(&ben, "one__read"));
+    let listening = |capabilities: &Value| {
+        let params = json!({"notifications": {"taskIds": [task, bens, "job/1"]}, "_meta": meta(capabilities)});
+        let message = json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": params});
+        (headers("subscriptions/listen", &json!({})), message)
+    };
+    let (fields, message) = listening(&knows());
+    let mut stream = Stream::begin(&ada, &fields, &message);
+    let heard = messages(&stream.until("\"working\""));
+    assert_eq!(
+        heard[0]["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    assert_eq!(
+        heard[0]["params"]["notifications"],
+        json!({"taskIds": [task]})
+    );
+    let told = |heard: &Value, status: &str| {
+        let params = &heard["params"];
+        assert_eq!(
+            (&heard["method"], &params["taskId"], &params["status"]),
+            (&json!("notifications/tasks"), &json!(task), &json!(status)),
+            "{heard}"
+        );
+        assert_eq!(
+            params["_meta"]["io.modelcontextprotocol/subscriptionId"],
+            "l"
+        );
+    };
+    told(&heard[1], "working");
+    go.give();
+    let heard = messages(&stream.until("\"completed\""));
+    assert_eq!(heard.len(), 3, "of `job/2` nobody asked: {heard:?}");
+    told(&heard[2], "completed");
+    // Who does not say that it knows tasks is told what it lacks.
+    let (fields, message) = listening(&json!({}));
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    let refused = ada.send("POST", &fields, message.to_string().as_bytes());
+    let error = &refused.body["error"];
+    assert_eq!(
+        (refused.status, &error["code"]),
+        (400, &json!(-32021)),
+        "{error}"
+    );
+    assert_eq!(error["data"]["requiredCapabilities"], knows());
 }
