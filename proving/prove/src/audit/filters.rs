@@ -26,13 +26,15 @@ use super::crowd::{Crowd, watch};
 use super::gate::Gate;
 use super::verdict::{Found, Verdict};
 use super::{AuditError, Common};
-use attempt::{Attempt, CALLERS, Sessions};
+use attempt::{Attempt, CALLERS, Sessions, TOKEN_IN};
 use witness::{MARKER, Witness};
 
 const ANSWER: Duration = Duration::from_secs(10);
 /// A stream of changes that is open for so long stays open.
 const OPEN: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Among so many attempts some come to a server with a token.
+const TOKENS_AMONG: u64 = 10_000;
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 const SECRET: &str = "5f0c1f4e6b7a88990011223344556677aabbccddeeff00112233445566778899";
 
@@ -135,6 +137,16 @@ pub(super) fn filters(options: &Filters) -> Result<bool, AuditError> {
     }
     verdict.tell("messages that came to a server", came.messages);
     verdict.none("uses of what is hidden that came through", &came.hidden);
+    verdict.hold(
+        "messages with the token that their caller brought",
+        came.tokens,
+        came.tokens > 0 || options.attempts < TOKENS_AMONG,
+    );
+    verdict.none("credentials that had no business there", &came.strange);
+    verdict.none(
+        "credentials that had no business there before",
+        &shown.strange,
+    );
     verdict.none("answers that show what is hidden", &sum.shown);
     verdict.none("attempts without an answer", &sum.unanswered);
     Ok(verdict.print(common.json))
@@ -195,9 +207,13 @@ async fn send(gate: SocketAddr, attempt: &Attempt) -> Option<(u16, Vec<u8>)> {
     }
 }
 
-/// Three ways to hide: by the server, by the route, by a rule; and a route from which nothing is hidden.
+/// Three ways to hide: by the server, by the route, by a rule; a route from which nothing is hidden; and two that hide by the route, whose callers
+/// find tools by words, or bring a token.
 fn config(witness: SocketAddr) -> String {
-    let [shown, few, ruled] = CALLERS;
+    let [shown, few, ruled, searched, owner] = CALLERS;
+    let hides = "servers: [both, old]\n      tools: { allow: [both__open, old__open] }\n\
+         \x20     prompts: { allow: [both__open, old__open] }\n\
+         \x20     resources: { allow: [\"both+file:///open\", \"both+memo://{topic}\", \"old+file:///open\"] }\n";
     format!(
         "backends: {{ none: {{ url: \"http://{witness}/v1\" }} }}\n\
          routes: [ {{ workload: models, backend: none }} ]\n\
@@ -209,9 +225,9 @@ fn config(witness: SocketAddr) -> String {
          \x20   new: {{ url: \"http://{witness}/new/mcp\" }}\n\
          \x20 routes:\n\
          \x20   - {{ workload: {shown}, servers: [all, old] }}\n\
-         \x20   - workload: {few}\n      servers: [both, old]\n      tools: {{ allow: [both__open, old__open] }}\n\
-         \x20     prompts: {{ allow: [both__open, old__open] }}\n\
-         \x20     resources: {{ allow: [\"both+file:///open\", \"both+memo://{{topic}}\", \"old+file:///open\"] }}\n\
+         \x20   - workload: {few}\n      {hides}\
+         \x20   - workload: {searched}\n      list_tools: search\n      {hides}\
+         \x20   - workload: {owner}\n      own_tokens: {{ both: {TOKEN_IN} }}\n      {hides}\
          \x20   - {{ workload: {ruled}, servers: new }}\n\
          authority:\n  rules:\n  - name: hidden\n    deny: >-\n\
          \x20     workload == '{ruled}' && (path.endsWith('__secret') || path.contains('/etc/') || path.contains('db:'))\n\

@@ -11,8 +11,19 @@ use load::client::ask;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-/// From whom nothing is hidden, but what a server hides; to whom few things are shown by a list; who is hindered by a rule.
-pub(super) const CALLERS: [&str; 3] = ["shown", "few", "ruled"];
+/// From whom nothing is hidden, but what a server hides; to whom few things are shown by a list; who is hindered by a rule; who is shown two tools
+/// in place of that list; who brings a token of its own for one of its servers.
+pub(super) const CALLERS: [&str; 5] = ["shown", "few", "ruled", "searched", "owner"];
+const SEARCHED: usize = 3;
+const OWNER: usize = 4;
+/// The gate's own tools of a route that is searched.
+const FIND: &str = "tollgate__find_tools";
+const CALL: &str = "tollgate__call_tool";
+/// The header that brings a token, and the token that the owner has.
+pub(super) const TOKEN_IN: &str = "x-both-token";
+pub(super) const TOKEN: &str = "of-the-owner";
+/// What nobody has.
+const STRANGE_TOKEN: &str = "of-a-thief";
 /// The last has no sessions.
 const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", STATELESS];
 const STATELESS: &str = "2026-07-28";
@@ -90,6 +101,8 @@ pub(super) fn controls(sessions: &Sessions) -> Vec<Attempt> {
             (0, "all__open", "all+db://users"),
             (1, "both__open", "both+file:///open"),
             (2, "new__open", "new+file:///open"),
+            (SEARCHED, "both__open", "both+file:///open"),
+            (OWNER, "both__open", "both+file:///open"),
         ] {
             add(
                 caller,
@@ -103,6 +116,11 @@ pub(super) fn controls(sessions: &Sessions) -> Vec<Attempt> {
             let argument = json!({ "name": "a", "value": "" });
             let params = json!({ "ref": reference, "argument": argument });
             add(caller, version, "completion/complete", params);
+        }
+        let found = json!({ "name": "both__open", "arguments": {} });
+        for (own, arguments) in [(FIND, json!({ "query": "open" })), (CALL, found)] {
+            let params = json!({ "name": own, "arguments": arguments });
+            add(SEARCHED, version, "tools/call", params);
         }
     }
     all
@@ -150,16 +168,18 @@ impl Attempt {
         // From the first nothing is hidden but by the server `old`.
         let server = match caller {
             0 => "old",
-            1 => one(rng, &["both", "old"]),
-            _ => "new",
+            2 => "new",
+            _ => one(rng, &["both", "old"]),
         };
         let (whose, session) = session(rng, (caller, version), sessions);
         if below(rng, 12) == 0 {
-            let method = one(rng, &LISTS);
-            let params = if below(rng, 2) == 0 {
-                json!({})
-            } else {
-                json!({ "cursor": one(rng, &["", "0", "secret", "MQ=="]) })
+            let (method, params) = match below(rng, 3) {
+                0 => (one(rng, &LISTS), json!({})),
+                1 => {
+                    let cursor = one(rng, &["", "0", "secret", "MQ=="]);
+                    (one(rng, &LISTS), json!({ "cursor": cursor }))
+                }
+                _ => ("tools/call", sought(rng)),
             };
             let head = head(caller, version, session.as_ref(), (method, &params));
             let body = message(version, method, &params).to_string();
@@ -181,7 +201,11 @@ impl Attempt {
         } else {
             format!("{server}__open")
         };
-        let params = params(kind, &hidden);
+        let mut params = params(kind, &hidden);
+        let may_wrap = if caller == SEARCHED { 2 } else { 12 };
+        if method == "tools/call" && below(rng, may_wrap) == 0 {
+            params = through_own_tool(rng, params, (&hidden, &open));
+        }
         let method = if below(rng, 15) == 0 {
             one(rng, &ALMOST)
         } else {
@@ -196,6 +220,36 @@ impl Attempt {
             CALLERS[caller], VERSIONS[version]
         );
         attempt(head, &body, says)
+    }
+}
+
+/// What looks for what is hidden.
+fn sought(rng: &mut Rng) -> Value {
+    let words = one(
+        rng,
+        &[
+            "secret",
+            "both__secret",
+            "open secret",
+            "old secret open",
+            "s",
+        ],
+    );
+    json!({ "name": FIND, "arguments": { "query": words, "limit": 20 } })
+}
+
+/// A call of a tool through the tool that calls what was found, which may have a second one within.
+fn through_own_tool(rng: &mut Rng, call: Value, (hidden, open): (&str, &str)) -> Value {
+    let through = |call: Value| json!({ "name": CALL, "arguments": call });
+    match below(rng, 10) {
+        0 => through(through(call)),
+        1 => through(json!({ "name": hidden, "arguments": call.to_string() })),
+        2 => through(json!({ "name": open, "arguments": { "name": hidden } })),
+        3 => through(json!({ "name": open, "Name": hidden, "arguments": {} })),
+        4 => json!({ "name": open, "arguments": call }),
+        5 => json!({ "name": CALL, "arguments": call, "task": { "name": hidden } }),
+        6 => json!({ "name": FIND, "arguments": call }),
+        _ => through(call),
     }
 }
 
@@ -449,6 +503,7 @@ fn head(
         head.push(pair("mcp-protocol-version", VERSIONS[version]));
     }
     head.extend(session.map(|id| pair("mcp-session-id", id)));
+    head.extend((caller == OWNER).then(|| pair(TOKEN_IN, TOKEN)));
     if VERSIONS[version] == STATELESS {
         head.push(pair("mcp-method", method));
         let named = params["name"].as_str().or(params["uri"].as_str());
@@ -522,6 +577,14 @@ fn headers(
             head.push(("x-original-url".into(), "/all/mcp".into()));
             head.push(("x-ai-eg-mcp-route".into(), "shown".into()));
             "a route by header"
+        }
+        9 => {
+            head.push((TOKEN_IN.into(), STRANGE_TOKEN.into()));
+            "a token"
+        }
+        10 => {
+            head.push(("authorization".into(), format!("Bearer {STRANGE_TOKEN}")));
+            "a credential"
         }
         _ => "",
     }

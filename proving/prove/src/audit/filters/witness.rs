@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::super::verdict::Found;
+use super::attempt::{TOKEN, TOKEN_IN};
 use crate::host::ports;
 
 /// In answers to uses of what is hidden, and nowhere else.
@@ -36,6 +37,10 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) struct Seen {
     pub(super) messages: u64,
     pub(super) hidden: Found,
+    /// With the token that was brought for the server that it came to.
+    pub(super) tokens: u64,
+    /// Tokens and headers that had no business there.
+    pub(super) strange: Found,
 }
 
 pub(super) struct Witness {
@@ -96,6 +101,8 @@ async fn answer(request: Request<Incoming>, seen: &Mutex<Seen>) -> Response<Full
             .collect::<Vec<_>>()
     };
     let mut names = by_header("mcp-name");
+    let credentials = by_header("authorization");
+    let carried = by_header(TOKEN_IN);
     let is_stateless = by_header("mcp-protocol-version")
         .iter()
         .any(|version| version == STATELESS);
@@ -114,6 +121,12 @@ async fn answer(request: Request<Incoming>, seen: &Mutex<Seen>) -> Response<Full
     {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.messages += 1;
+        let is_its = server == "both" && credentials == [format!("Bearer {TOKEN}")];
+        seen.tokens += u64::from(is_its);
+        if !(credentials.is_empty() || is_its) || !carried.is_empty() {
+            seen.strange
+                .add(|| format!("{server}: {method} with {credentials:?} and {carried:?}"));
+        }
         if is_hidden {
             seen.hidden.add(|| {
                 format!(
