@@ -25,7 +25,7 @@ fn pool(bounds: PoolBounds) -> Pool {
         is_kept_off_the_link: false,
         is_kept_off_the_machine: false,
         tls_name: None,
-        alt_names: Arc::default(),
+        alt_names: [].into(),
     });
     pool.bound(bounds);
     pool
