@@ -424,8 +424,12 @@ async fn admitted<D: Downstream>(
     call.admit(&asked, chosen, counts)
 }
 
-/// A server gave no answer: whoever looks at the gate is told so. One that has its session no more answers.
+/// A server gave no answer: whoever looks at the gate is told so. One that has its session no more answers; and what comes of a token of its
+/// caller's says nothing of what the gate's would.
 fn silent(asker: Asker<'_>, config: &policy::mcp::Mcp, server: &Server, failed: &Failed) {
+    if asker.is_as_caller(server.backend) {
+        return;
+    }
     if matches!(failed, Failed::SessionGone | Failed::NoRoom | Failed::Bug) {
         return;
     }

@@ -194,12 +194,14 @@ pub(super) fn forget<'s>(
         return;
     };
     for name in servers {
-        if let Some(mark) = mark(call, view, name) {
+        let mark = mark(call, view, name);
+        if let Some(mark) = mark {
             config.kept.forget(&mark);
         }
-        let place = config.servers.iter().position(|of| *of.name == *name);
-        if let Some(place) = place {
-            tools.ask_again(place);
+        let mut servers = config.servers.iter().enumerate();
+        if let Some((place, server)) = servers.find(|(_, of)| *of.name == *name) {
+            let own = call.id.of(server.backend).and(mark);
+            tools.ask_again((place, own));
         }
     }
 }
@@ -216,7 +218,8 @@ async fn one(
         return Ok((needs_none(server, &answered), answered));
     }
     let unix_s = || asker.worker.clock.wall_ms(asker.worker.now()) / 1000;
-    let speaks = tools.speaks(place, asker.worker.now());
+    let spoken = (place, asker.is_as_caller(server.backend).then_some(mark));
+    let speaks = tools.speaks(spoken, asker.worker.now());
     if let Some(Speaks::Modern(answered)) = &speaks {
         return Ok((needs_none(server, answered), (**answered).clone()));
     }
@@ -232,11 +235,16 @@ async fn one(
         return Ok((open, answered));
     }
     if speaks.is_none()
-        && let Some(answered) = modern(asker, config, tools, (place, server)).await?
+        && let Some(answered) = modern(asker, config, server).await?
     {
+        let answered = Rc::new(answered);
+        let speaks = Speaks::Modern(Rc::clone(&answered));
+        tools.has_spoken(spoken, asker.worker.now(), speaks);
         return Ok((needs_none(server, &answered), (*answered).clone()));
     }
     let (open, answered) = begun(asker, config, server).await?;
+    // That it did not know what it was asked shows nothing: so does one that starts, or whatever stands before it meanwhile.
+    tools.has_spoken(spoken, asker.worker.now(), Speaks::Legacy);
     let mut text = Vec::new();
     if open.write(&mut text).is_some() {
         text.extend(answered.instructions.iter().flat_map(|text| text.bytes()));
@@ -262,9 +270,8 @@ pub(super) fn needs_none(server: &Server, answered: &Answered) -> OpenServer {
 pub(super) async fn modern(
     asker: Asker<'_>,
     config: &Mcp,
-    tools: &Tools,
-    (place, server): (usize, &Server),
-) -> Result<Option<Rc<Answered>>, Failed> {
+    server: &Server,
+) -> Result<Option<Answered>, Failed> {
     if server.is_command {
         return Ok(None);
     }
@@ -286,10 +293,10 @@ pub(super) async fn modern(
             config.within,
         )
         .await;
-    let speaks = match heard {
+    match heard {
         Ok(heard) => match found(&heard.message) {
-            Found::Modern(answered) => Speaks::Modern(Rc::new(answered)),
-            Found::Legacy => Speaks::Legacy,
+            Found::Modern(answered) => Ok(Some(answered)),
+            Found::Legacy => Ok(None),
         },
         // It does not know what it was asked, in one of many ways.
         Err(
@@ -297,13 +304,8 @@ pub(super) async fn modern(
             | Failed::Unusable(_)
             | Failed::TooLong
             | Failed::SessionGone,
-        ) => Speaks::Legacy,
-        Err(failed) => return Err(failed),
-    };
-    tools.has_spoken(place, asker.worker.now(), speaks.clone());
-    match speaks {
-        Speaks::Modern(answered) => Ok(Some(answered)),
-        Speaks::Legacy => Ok(None),
+        ) => Ok(None),
+        Err(failed) => Err(failed),
     }
 }
 

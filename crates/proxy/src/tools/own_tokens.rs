@@ -1,7 +1,7 @@
 //! Tokens of their own that callers bring for servers, in place of the gate's credential, where their route takes such.
 //!
-//! Invariant: a token goes to the one server that it was brought for, and nothing that was heard with it is kept for anybody else: no list, and no
-//! session but under a mark that has the token in it.
+//! Invariant: a token goes to the one server that it was brought for, and nothing that was heard with it is kept for anybody else: no list, no
+//! first description, and neither a session nor what the server speaks but under a mark that has the token in it.
 //! Not here: which headers are taken (`policy::mcp`), how a request carries it (`ask`).
 
 use std::ops::Deref;
@@ -13,6 +13,7 @@ use policy::refusal::Refusal;
 use policy::secret::Secret;
 use wire::head::RequestHead;
 
+use super::ask::Asker;
 use super::call::{Call, Stop, rule};
 
 /// Longest token.
@@ -52,6 +53,13 @@ impl OnBehalf {
     }
 }
 
+impl Asker<'_> {
+    /// Whether a server is asked as its caller alone: what that lists and says is his.
+    pub(super) fn is_as_caller(self, backend: BackendId) -> bool {
+        self.own.iter().any(|own| own.backend == backend)
+    }
+}
+
 /// Takes those that a caller brings for servers of its route.
 pub(super) fn brought(call: &mut Call, head: &RequestHead) -> Result<(), Stop> {
     let view = Rc::clone(&call.view);
@@ -69,7 +77,14 @@ pub(super) fn brought(call: &mut Call, head: &RequestHead) -> Result<(), Stop> {
         let is_token =
             (1..=TOKEN_BYTES_MAX).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic);
         if further.is_some() || !is_token {
-            let says = format!("the header {} stands twice, or is no token", taken.header);
+            let header = &taken.header;
+            let says = if further.is_some() {
+                format!("the header {header} stands twice")
+            } else if is_behind_scheme(value) {
+                format!("the header {header} has the token alone, without `Bearer`")
+            } else {
+                format!("the header {header} is no token: it is empty, too long, or has a blank")
+            };
             return Err(call.refuse(Refusal::McpHeader { says: says.into() }));
         }
         let Some(server) = config.servers.get(taken.server) else {
@@ -96,4 +111,10 @@ pub(super) fn brought(call: &mut Call, head: &RequestHead) -> Result<(), Stop> {
         call.id = Rc::new(OnBehalf { id, own });
     }
     Ok(())
+}
+
+/// Whether it is what a header `authorization` would have.
+fn is_behind_scheme(value: &[u8]) -> bool {
+    let scheme = value.split(|byte| *byte == b' ').next();
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
 }

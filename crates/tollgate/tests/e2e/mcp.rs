@@ -4,6 +4,7 @@
 //! Not here: messages, names and sealing (unit tests of `mcp`).
 
 mod access;
+mod apart;
 mod attacks;
 mod bridge;
 mod budgets;

@@ -47,7 +47,7 @@ fn personal_reply(sessions: &AtomicUsize, seen: &Seen) -> Vec<u8> {
 }
 
 /// A request of a client without a session that brings this.
-fn bringing(caller: &Caller<'_>, fields: &[&str], method: &str, params: &Value) -> Told {
+pub(super) fn bringing(caller: &Caller<'_>, fields: &[&str], method: &str, params: &Value) -> Told {
     let mut params = params.clone();
     params["_meta"] = meta(&json!({}));
     let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
@@ -60,7 +60,7 @@ fn bringing(caller: &Caller<'_>, fields: &[&str], method: &str, params: &Value) 
     )
 }
 
-fn tools(told: &Told) -> Vec<String> {
+pub(super) fn tools(told: &Told) -> Vec<String> {
     let tools = told.body["result"]["tools"].as_array();
     let tools = tools.unwrap_or_else(|| panic!("{}", told.body));
     let names = tools
