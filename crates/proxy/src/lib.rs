@@ -50,5 +50,5 @@ mod worker;
 mod worker_snapshot;
 
 pub use clock::monotonic;
-pub use mcp::arguments;
+pub use mcp::{arguments, search as tool_search};
 pub use tools::TOOL_CALLER;
