@@ -41,6 +41,8 @@ pub struct State {
     ended: u64,
     /// Every request is answered with this.
     pub fails: Option<u16>,
+    /// Every watch is told 410, whatever it begins from, as by one whose lists are ahead of what it watches.
+    pub forgets: bool,
     /// Paths that begin so are answered with 403.
     pub forbidden: Vec<String>,
     /// What was asked: method, path and query.
@@ -477,7 +479,7 @@ fn watch(mut stream: &TcpStream, shared: &Shared, asked: &Asked) -> std::io::Res
     )?;
     let mut state = shared.state();
     let (ended, mut bookmarks) = (state.ended, state.bookmarks);
-    if since < state.forgotten {
+    if state.forgets || since < state.forgotten {
         let gone = json!({ "type": "ERROR", "object": { "kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version" } });
         drop(state);
         chunk(stream, &gone)?;

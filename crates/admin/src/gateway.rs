@@ -48,6 +48,8 @@ pub trait Gateway: Send + Sync + 'static {
     type NewKey: DeserializeOwned + Send + 'static;
     /// How a key is rotated, as JSON says it.
     type Rotation: DeserializeOwned + Default + Send + 'static;
+    /// What of a key is to change, as JSON says it.
+    type KeyChange: DeserializeOwned + Send + 'static;
     /// At most so many keys in the order made, from the one after an id. This and what follows waits for a file.
     ///
     /// # Errors
@@ -63,6 +65,11 @@ pub trait Gateway: Send + Sync + 'static {
     /// # Errors
     /// [`KeyFault`].
     fn create_key(&self, wanted: Self::NewKey) -> Result<Changed, KeyFault>;
+    /// Changes what a key may.
+    ///
+    /// # Errors
+    /// [`KeyFault`].
+    fn change_key(&self, id: &str, change: Self::KeyChange) -> Result<Changed, KeyFault>;
     /// Gives a key another secret.
     ///
     /// # Errors

@@ -36,6 +36,7 @@ pub(crate) struct KeyDesk<G> {
 /// What is done with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
+    Change,
     Rotate,
     Revoke,
 }
@@ -122,6 +123,15 @@ pub(crate) async fn change<G: Gateway>(
 ) -> Result<Reply, Refusal> {
     let by = caller.shown();
     let changed = match verb {
+        Verb::Change => {
+            let change = body::json::<G::KeyChange>(request).await?;
+            let says = "send what is to change, such as {\"budgets\": [{…}]}; null takes away";
+            let change = change.ok_or_else(|| bad(says))?;
+            desk.change(move |gateway| {
+                told_of(gateway.change_key(&id, change)?, &by, "key changed")
+            })
+            .await?
+        }
         Verb::Rotate => {
             let how = body::json::<G::Rotation>(request)
                 .await?

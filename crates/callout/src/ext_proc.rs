@@ -2,10 +2,11 @@
 //! each request (`envoy.service.ext_proc.v3.ExternalProcessor/Process`), in both directions at one time.
 //!
 //! Invariant: everything that is waited for has its bound, and so has a message. A stream that is dropped is reset: the service hears of
-//! it. One connection carries all streams, and a new one is made when it is gone.
+//! it. One connection carries all streams, and a new one is made when it is gone, or when nothing is heard on it while a question waits.
 //! Not here: what a message says (`messages`), who is asked for what (`picker`).
 
 mod added;
+mod heard;
 mod messages;
 mod picker;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use wire::grpc;
 
+use self::heard::{Heard, Listening};
 use self::messages::{ProcessingRequest, ProcessingResponse};
 pub use self::picker::{EndpointPicker, PickerSettings};
 use crate::dial::Dialer;
@@ -57,6 +59,7 @@ pub(crate) struct Processor {
     url: Url,
     dialer: Dialer,
     kept: Mutex<Option<Sender>>,
+    heard: Heard,
 }
 
 type Sender = http2::SendRequest<Messages>;
@@ -90,7 +93,13 @@ impl Processor {
             url,
             dialer,
             kept: Mutex::default(),
+            heard: Heard::default(),
         }
+    }
+
+    /// How often something was heard of the service so far.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard.count()
     }
 
     /// Begins a stream. Gives whether its connection was kept, and so may turn out to be gone.
@@ -127,7 +136,7 @@ impl Processor {
                 .timer(TokioTimer::new())
                 .keep_alive_interval(PING_EVERY)
                 .keep_alive_timeout(PING_EVERY)
-                .handshake(TokioIo::new(dialled.stream))
+                .handshake(TokioIo::new(Listening::to(dialled.stream, &self.heard)))
                 .await;
             shaken.map_err(|error| Fault::Broken(error.to_string()))
         };

@@ -32,7 +32,7 @@ pub fn load_with(
     servers: Option<&EditorServers>,
     sources: &dyn Sources,
 ) -> Result<Loaded, Faults> {
-    let bytes = bytes_of(path, sources)?;
+    let bytes = bytes_or(path, sources, "name another with -c FILE")?;
     parse_with(path, &bytes, servers, sources)
 }
 
@@ -53,6 +53,11 @@ pub fn catalogue(
 
 /// What a file holds, where it is none too large.
 pub(crate) fn bytes_of(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, Faults> {
+    bytes_or(path, sources, "")
+}
+
+/// The same, with what to do where it cannot be read.
+fn bytes_or(path: &Path, sources: &dyn Sources, hint: &str) -> Result<Vec<u8>, Faults> {
     match sources.read(path, DOCUMENT_BYTES_MAX) {
         Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -61,10 +66,11 @@ pub(crate) fn bytes_of(path: &Path, sources: &dyn Sources) -> Result<Vec<u8>, Fa
         }
         Err(error) => {
             let says = format!("cannot read the file: {}", lower::reason(&error));
-            Err(refused(
-                path,
-                vec![whole(says, "name another with -c FILE")],
-            ))
+            let hint = match path.as_os_str() == "-" {
+                true => "the standard input is not read: write it into a file",
+                false => hint,
+            };
+            Err(refused(path, vec![whole(says, hint)]))
         }
     }
 }

@@ -4,7 +4,8 @@
 //! Not here: addresses of backends (`target`).
 
 pub(crate) use actions::{
-    EditedHeader, RedirectStatus, ReplacedPath, TcpPort, UpstreamHostName, WebScheme,
+    AltName, EditedHeader, RedirectStatus, RemovedHeader, ReplacedPath, TcpPort, UpstreamHostName,
+    WebScheme,
 };
 pub(crate) use admin::AdminRole;
 pub(crate) use call::{Call, Flag};
@@ -18,14 +19,15 @@ pub(crate) use number::{
     Status,
 };
 pub(crate) use period::Zone;
-pub(crate) use plain::{MatchedHeader, MatchedHost, MatchedText, MethodName, Path};
+pub(crate) use plain::{MatchedHeader, MatchedHost, MatchedText, MethodName, Path, ToolPath};
 pub(crate) use query::{QueryName, encoded};
 pub(crate) use redirect_url::RedirectUrl;
 pub(crate) use source::{AccessKeyId, File, Inline, LogTarget, SecretFile, Variable};
 pub(crate) use template::Template;
 pub(crate) use text::{
-    Argument, Claim, CorsName, Currency, EnvironmentName, Expression, HeaderValue, ListenerName,
-    Model, Name, NameGlob, Pattern, QueryValue, Scope, ServerName, Tag, Text, ToolDigest, ToolName,
+    Argument, Beta, Claim, CorsName, Currency, EnvironmentName, Expression, HeaderValue,
+    ListenerName, Model, Name, NameGlob, Pattern, QueryValue, Scope, ServerName, Tag, Text,
+    ToolDigest, ToolName,
 };
 pub(crate) use web::{Host, Origin, PageOrigin};
 pub(crate) use word::{

@@ -158,6 +158,10 @@ fn base_path(path: &str) -> Result<String, Problem> {
     let segments_fine = path.split('/').skip(1).all(|segment| {
         !segment.is_empty() && segment != "." && segment != ".." && segment.bytes().all(fine)
     });
+    if path.contains("//") {
+        let hint = "take one of them out; a variable that is an address may end in one";
+        return Err(Problem::new("has two slashes together in its path", hint));
+    }
     if !segments_fine || path.len() > 1024 {
         let hint = "write plain segments, such as /v1 or /v1beta/openai";
         return Err(Problem::new("has a path that is not plain", hint));

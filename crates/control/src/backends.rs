@@ -189,6 +189,7 @@ fn common(of: &Ref, manner: &Manner) -> Vec<(String, Tree)> {
         ),
         ("query", query(&target.path)),
         ("ca", trust.and_then(|trust| trust.ca.clone())),
+        ("alt_names", trust.and_then(|trust| trust.alt_names.clone())),
         ("tls_name", target.upstream.tls_name()),
         (
             "local",

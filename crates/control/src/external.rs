@@ -171,6 +171,11 @@ fn checked(
         findings.fault(&named.spot, says, "leave the certificate out");
         return None;
     }
+    if trust.alt_names.is_some() {
+        let says = "is known by other names than its host's, and who is asked is not";
+        findings.fault(&named.spot, says, "leave subjectAltNames out of its policy");
+        return None;
+    }
     let wanted = trust.hostname.as_ref().map(|name| name.value.as_str());
     let Some(name) = wanted.filter(|name| !at.host.eq_ignore_ascii_case(name)) else {
         return Some(at);

@@ -507,16 +507,18 @@ fn of_upstream(
             &[
                 ("secretRef", "write a Backend with clientCertificateRef"),
                 ("sslFiles", "write a Backend with clientCertificateRef"),
-                (
-                    "verifySubjectAltName",
-                    "a certificate is checked by its host's name",
-                ),
             ],
             findings,
         );
+        let names = of.texts("verifySubjectAltName", findings);
         of.end(findings);
+        let names = names
+            .iter()
+            .map(|said| Tree::text(&said.value).of(&said.spot));
+        let names: Vec<Tree> = names.collect();
         upstream.trust = Some(Trust {
             hostname,
+            alt_names: (!names.is_empty()).then_some(Tree::List(names)),
             ..Trust::default()
         });
     }

@@ -13,6 +13,7 @@ mod model_rules;
 mod open;
 mod plain_rules;
 mod routes;
+mod shared_addresses;
 mod spread;
 mod tools;
 mod written;
@@ -59,6 +60,10 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
                 .faults
                 .extend(faults.into_iter().map(|fault| config::Fault {
                     file: Some(input.file.to_path_buf()),
+                    hint: match is_template(input.text, fault.line) {
+                        true => "it is a template: give what `helm template` makes of it".into(),
+                        false => fault.hint,
+                    },
                     ..fault
                 })),
         }
@@ -82,13 +87,15 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
             path: String::new(),
             line: node.line,
         };
-        match own {
+        match &own {
             None => own = Some((spot, node)),
-            Some(_) => findings.fault(
-                &spot,
-                "is a second document of ours beside objects of Kubernetes",
-                "write both into one",
-            ),
+            Some((first, _)) => {
+                let says = format!(
+                    "is a second document of ours beside objects of Kubernetes; the first is {}",
+                    first.place()
+                );
+                findings.fault(&spot, says, "write both into one");
+            }
         }
     }
     let cluster = Cluster::new(objects, Mode::default(), &mut findings);
@@ -103,6 +110,12 @@ pub fn lower(inputs: &[Input<'_>]) -> Result<Lowered, Refused> {
         warnings: ordered(findings.warnings),
         ..lowered
     })
+}
+
+/// Whether a line is to be filled in by Helm.
+fn is_template(text: &str, line: Option<usize>) -> bool {
+    let line = line.and_then(|line| text.lines().nth(line.saturating_sub(1)));
+    line.is_some_and(|line| line.contains("{{"))
 }
 
 /// What objects come to, with what a file of ours says beside them. It has a meaning where nothing is found to be wrong.
@@ -268,11 +281,15 @@ fn whole(
     for route in &plain {
         made.plain(route, findings);
     }
+    if cluster.mode.is_live {
+        shared_addresses::check(&models, &plain, findings);
+    }
     let mcp = made.tools(&tools, oauth, findings);
     if cluster.mode.is_live && made.routes.is_empty() && mcp.is_none() {
         made.nothing(&door);
     }
-    if !made.routes.is_empty() || mcp.is_some() {
+    // What is not in force for another's fault has none of its own.
+    if findings.faults.is_empty() && (!made.routes.is_empty() || mcp.is_some()) {
         made.unused(findings);
     }
     let unused = cluster.of_kind("AIServiceBackend").filter(|service| {

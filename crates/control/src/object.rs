@@ -17,6 +17,7 @@ pub(crate) const AI: &str = "aigateway.envoyproxy.io";
 const DISCOVERY: &str = "discovery.k8s.io";
 pub(crate) const GLOO: &str = "gloo.solo.io";
 const GLOO_GATEWAY: &str = "gateway.solo.io";
+const KUSTOMIZE: &str = "kustomize.config.k8s.io";
 pub(crate) const INFERENCE: &str = "inference.networking.k8s.io";
 
 /// What becomes of a kind.
@@ -427,6 +428,7 @@ fn unknown(spot: &Spot, group: &str, kind: &str, findings: &mut Findings) {
     let kinds: Vec<&str> = KINDS.iter().map(|(_, kind, ..)| *kind).collect();
     let of_kind = KINDS.iter().find(|(_, known, ..)| *known == kind);
     let hint = match (of_kind, nearest(kind, &kinds)) {
+        _ if group == KUSTOMIZE => "give what `kubectl kustomize` makes of it".to_owned(),
         (Some((group, ..)), _) => format!("{kind} is of the group {}", quoted(group)),
         (None, Some(near)) => format!("did you mean {near}?"),
         (None, None) => String::new(),

@@ -171,6 +171,13 @@ impl PlainMatch {
         }
     }
 
+    /// The one path that it takes, where it takes no other.
+    pub(crate) fn exact(&self) -> Option<String> {
+        let path = self.path.as_ref()?.flow();
+        let path = path.trim_matches('"');
+        (!path.ends_with("/*")).then(|| path.to_owned())
+    }
+
     /// Every call.
     pub(crate) fn everything(spot: Spot) -> Self {
         Self {

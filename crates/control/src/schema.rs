@@ -67,17 +67,14 @@ pub(crate) fn schema(item: &Item<'_>, findings: &mut Findings) -> Option<(Path, 
         "AWSAnthropic" => (prefixed(""), "bedrock"),
         "Cohere" => (prefixed("v2"), "cohere"),
         "AzureOpenAI" => {
-            let Some(version) = &version else {
-                findings.fault(
-                    &item.spot,
-                    "needs the version of Azure's API",
-                    "write version, such as 2024-10-21",
-                );
-                return None;
-            };
             if let Some(prefix) = &prefix {
                 findings.fault(&prefix.spot, "is not of Azure's API", "leave it out");
             }
+            let Some(version) = &version else {
+                let says = "says no version: Azure's API that has none (/openai/v1) is called, where a model is its deployment's name";
+                findings.warn(&item.spot, says, "");
+                return Some((Path::Is("/openai/v1".to_owned()), "openai"));
+            };
             return Some((Path::Deployment(version.value.clone()), "openai"));
         }
         "GCPVertexAI" => {

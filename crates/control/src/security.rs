@@ -289,14 +289,25 @@ fn is_for_everything(
     }
     let is_for_all = here.iter().any(|target| target.is_to(door.gateway));
     let is_named = |route: &&Object<'_>| here.iter().any(|target| target.is_to_route(route));
-    let mut routes = cluster
-        .objects
-        .iter()
-        .filter(|o| matches!(o.kind, "HTTPRoute" | "AIGatewayRoute" | "MCPRoute"))
-        .peekable();
-    let has_routes = routes.peek().is_some();
-    let other = routes.find(|route| !is_named(route));
-    match other {
+    let is_route = |o: &&Object<'_>| matches!(o.kind, "HTTPRoute" | "AIGatewayRoute" | "MCPRoute");
+    let routes = cluster.objects.iter().filter(is_route);
+    let has_routes = routes.clone().next().is_some();
+    let is_open = |route: &&Object<'_>| !cluster.mode.shut(route).is_whole();
+    let others = routes.filter(|route| !is_named(route) && is_open(route));
+    // In a cluster a policy goes on for its routes, whatever comes after it.
+    let is_newer = |route: &&Object<'_>| cluster.mode.is_live && route.age() > policy.age();
+    let (newer, others): (Vec<&Object<'_>>, Vec<&Object<'_>>) = others.partition(is_newer);
+    if !is_for_all {
+        for route in newer {
+            let says = format!(
+                "is not of the callers of {}, which is older, and callers are known in one way",
+                policy.spot.object
+            );
+            let hint = "name the Gateway in its targetRefs, or run a gate for each";
+            findings.fault(&route.spot, says, hint);
+        }
+    }
+    match others.first() {
         _ if is_for_all => {}
         Some(other) => {
             let says = format!(

@@ -24,8 +24,8 @@ use crate::tree::Tree;
 pub(crate) use oauth::OAuth;
 pub(crate) use server::Server;
 
-/// Where the gate serves tools.
-const PATH: &str = "/mcp";
+/// Where tools are served, unless said.
+pub(crate) const PATH: &str = "/mcp";
 
 /// A route to servers of tools.
 pub(crate) struct ToolRoute<'c, 'n> {
@@ -33,6 +33,8 @@ pub(crate) struct ToolRoute<'c, 'n> {
     pub(crate) hostnames: Vec<Said<String>>,
     /// The listeners that it is attached to.
     pub(crate) listeners: Vec<String>,
+    /// Where its callers find it.
+    pub(crate) path: Said<String>,
     /// By which it tells callers apart.
     pub(crate) headers: Vec<HeaderMatch>,
     pub(crate) servers: Vec<Server>,
@@ -90,11 +92,10 @@ impl<'c, 'n> ToolRoute<'c, 'n> {
         let mut spec = object.spec(findings);
         let hostnames = spec.texts("hostnames", findings);
         let held = door.holds(cluster, object, &mut spec, &hostnames, findings);
-        if let Some(path) = spec.text("path", findings).filter(|of| of.value != PATH) {
-            let says = format!("is another path than {PATH}, where servers of tools are served");
-            let hint = format!("write {PATH}; clients of another path are for a gate of its own");
-            findings.fault(&path.spot, says, hint);
-        }
+        let path = spec.text("path", findings).unwrap_or_else(|| Said {
+            value: PATH.to_owned(),
+            spot: object.spot.clone(),
+        });
         let (of_models, headers): (Vec<HeaderMatch>, Vec<HeaderMatch>) =
             HeaderMatch::all(&mut spec, findings)
                 .into_iter()
@@ -130,7 +131,7 @@ impl<'c, 'n> ToolRoute<'c, 'n> {
         if let Some(item) = spec.take("securityPolicy") {
             policy.spot = Some(item.spot.clone());
             let mut of = item.fields(findings);
-            policy.read(cluster, object, &mut of, services, findings);
+            policy.read(cluster, object, (&mut of, &path.value), services, findings);
             let rules = of.take("authorization");
             let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
             tools = rules.and_then(|item| {
@@ -157,6 +158,7 @@ impl<'c, 'n> ToolRoute<'c, 'n> {
             object,
             hostnames,
             listeners: held,
+            path,
             headers,
             servers,
             tools,
@@ -171,12 +173,12 @@ impl Policy {
         &mut self,
         cluster: &Cluster<'_>,
         object: &Object<'_>,
-        of: &mut Fields<'_>,
+        (of, path): (&mut Fields<'_>, &str),
         services: &Services,
         findings: &mut Findings,
     ) {
         let oauth = of.take("oauth");
-        self.oauth = oauth.and_then(|item| OAuth::of(cluster, object, &item, findings));
+        self.oauth = oauth.and_then(|item| OAuth::of(cluster, object, (&item, path), findings));
         if let Some(item) = of.take("apiKeyAuth") {
             if self.oauth.is_some() {
                 let says = "asks for a key beside a token, and a call brings one credential";

@@ -14,6 +14,8 @@ use crate::tree::Tree;
 pub(crate) struct Trust {
     pub(crate) ca: Option<Tree>,
     pub(crate) hostname: Option<Said<String>>,
+    /// Names of which its certificate has to have one, in place of that.
+    pub(crate) alt_names: Option<Tree>,
     pub(crate) client_certificate: Option<Tree>,
     /// The one that it is to be shown is faulty.
     pub(crate) shows_faulty: bool,
@@ -72,13 +74,7 @@ pub(crate) fn policies(cluster: &Cluster<'_>, findings: &mut Findings) -> Vec<Po
             let mut of = item.fields(findings);
             trust.hostname = of.needed_text("hostname", findings);
             trust.ca = roots(cluster, policy, &item, &mut of, findings);
-            of.refuse(
-                &[(
-                    "subjectAltNames",
-                    "a certificate is checked by its host's name",
-                )],
-                findings,
-            );
+            trust.alt_names = alt_names(&mut of, findings);
             of.end(findings);
         }
         spec.pass_over(
@@ -149,6 +145,39 @@ fn targets(
     targets
 }
 
+/// Names that certificates have beside a host's, of hosts or URIs.
+fn alt_names(of: &mut Fields<'_>, findings: &mut Findings) -> Option<Tree> {
+    let item = of.take("subjectAltNames")?;
+    let mut names = Vec::new();
+    for item in item.items(findings) {
+        let mut inside = item.fields(findings);
+        let kind = inside.needed_text("type", findings);
+        let (hostname, uri) = (
+            inside.text("hostname", findings),
+            inside.text("uri", findings),
+        );
+        inside.end(findings);
+        let said = match (kind.as_ref().map(|kind| kind.value.as_str()), hostname, uri) {
+            (Some("Hostname"), Some(said), None) if !said.value.contains('*') => said,
+            (Some("Hostname"), Some(said), None) => {
+                let says = "has a star, and a name is compared whole";
+                findings.fault(&said.spot, says, "write each of the names");
+                continue;
+            }
+            (Some("URI"), None, Some(said)) => said,
+            (None, ..) => continue,
+            (Some(_), ..) => {
+                let hint = "write type: Hostname with hostname, or type: URI with uri";
+                findings.fault(&item.spot, "says no single name", hint);
+                continue;
+            }
+        };
+        names.push(Tree::text(said.value).of(&said.spot));
+    }
+    // Without any, it is as if it were not said: the host's name is checked.
+    (!names.is_empty()).then(|| Tree::List(names).of(&item.spot))
+}
+
 /// The roots that are said: a file, or the system's.
 fn roots(
     cluster: &Cluster<'_>,
@@ -183,6 +212,7 @@ pub(crate) fn own(
     let mut trust = Trust {
         ca: roots(cluster, backend, item, &mut of, findings),
         hostname: of.text("sni", findings),
+        alt_names: None,
         client_certificate: None,
         shows_faulty: false,
     };

@@ -78,6 +78,7 @@ impl Cluster {
             all_changes: watch::Sender::new(0),
             desired: watch::Sender::default(),
             is_leader: watch::Sender::new(false),
+            good_until: Mutex::default(),
         });
         let changes = shared.changes.subscribe();
         let queries = queries(&shared.settings.namespaces);

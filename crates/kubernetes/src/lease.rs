@@ -23,6 +23,8 @@ const GOOD_FOR: Duration = Duration::from_secs(15);
 const BELIEVED_FOR: Duration = Duration::from_secs(10);
 /// How often it is looked at, and while the server is away: who waits for it goes by this look.
 const EVERY: Duration = Duration::from_secs(2);
+/// How often it is looked at as another's renewal is due: its time is counted from when that was seen.
+const EVERY_DUE: Duration = Duration::from_millis(250);
 const EVERY_AWAY: Duration = Duration::from_millis(500);
 
 /// How long whoever stops may take to give it back.
@@ -31,14 +33,27 @@ const RELEASED_WITHIN: Duration = Duration::from_secs(1);
 /// How a look at it ended.
 enum Held {
     Mine,
-    /// Another's, and for so long at least.
-    Other(Duration),
+    /// Another's, who was not seen to renew it for so long, and for so long at least.
+    Other {
+        unrenewed: Duration,
+        left: Duration,
+    },
+}
+
+/// When another's lease is looked at next: a renewal is seen soon after it was made, and its last moment is not slept over.
+fn next_look(unrenewed: Duration, left: Duration) -> Duration {
+    let is_overdue = unrenewed >= 2 * EVERY;
+    let until_due = (EVERY - EVERY_DUE).saturating_sub(unrenewed);
+    let pause = match is_overdue {
+        true => EVERY,
+        false => until_due.max(EVERY_DUE),
+    };
+    pause.min(left)
 }
 
 /// Takes the lease when it is free, and keeps it. Never ends.
 pub(crate) async fn hold(shared: Arc<Shared>) {
     let mut seen: Option<(String, Instant)> = None;
-    let mut good_until = Instant::now();
     loop {
         let began = Instant::now();
         let mut pause = EVERY;
@@ -48,11 +63,10 @@ pub(crate) async fn hold(shared: Arc<Shared>) {
             within: BELIEVED_FOR / 2,
         };
         match looked.unwrap_or_else(|_| Err(late.to_string())) {
-            Ok(Held::Mine) => good_until = began + BELIEVED_FOR,
-            Ok(Held::Other(left)) => {
-                good_until = began;
-                // Its last moment is not slept over.
-                pause = left.min(EVERY);
+            Ok(Held::Mine) => shared.leads_until(began + BELIEVED_FOR),
+            Ok(Held::Other { unrenewed, left }) => {
+                shared.leads_until(began);
+                pause = next_look(unrenewed, left);
             }
             // Of a server that is away its objects tell.
             Err(fault) if shared.is_away.load(Ordering::SeqCst) => {
@@ -64,7 +78,7 @@ pub(crate) async fn hold(shared: Arc<Shared>) {
                 "cannot get the lease for writing the status of objects"
             ),
         }
-        let is_mine = Instant::now() < good_until;
+        let is_mine = shared.leads();
         shared.is_leader.send_if_modified(|before| {
             let is_new = *before != is_mine;
             *before = is_mine;
@@ -129,14 +143,18 @@ async fn look(shared: &Shared, seen: &mut Option<(String, Instant)>) -> Result<H
         let good_for = good_for.map_or(GOOD_FOR, Duration::from_secs);
         match seen {
             Some((known, since)) if known == version => {
-                let left = good_for.saturating_sub(since.elapsed());
+                let unrenewed = since.elapsed();
+                let left = good_for.saturating_sub(unrenewed);
                 if !left.is_zero() {
-                    return Ok(Held::Other(left));
+                    return Ok(Held::Other { unrenewed, left });
                 }
             }
             _ => {
                 *seen = Some((version.to_owned(), Instant::now()));
-                return Ok(Held::Other(good_for));
+                return Ok(Held::Other {
+                    unrenewed: Duration::ZERO,
+                    left: good_for,
+                });
             }
         }
     }
@@ -169,7 +187,10 @@ async fn put(shared: &Shared, method: Method, path: &str, lease: &Value) -> Resu
         .await;
     let said = said.map_err(|fault| fault.to_string())?;
     if said.status == 409 {
-        return Ok(Held::Other(EVERY));
+        return Ok(Held::Other {
+            unrenewed: Duration::ZERO,
+            left: EVERY_DUE,
+        });
     }
     body(&said).map(|_| Held::Mine)
 }
@@ -182,5 +203,41 @@ fn body(said: &Said) -> Result<Value, String> {
             "the API server answers {status}: {}",
             message(&body)
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who renews every 2 s, a little late, is looked at by another one who begins at any moment.
+    #[test]
+    fn a_renewal_is_seen_soon_after_it_was_made_and_a_lease_that_nobody_renews_is_taken_as_it_ends()
+    {
+        let ms = Duration::from_millis;
+        let every = EVERY + ms(13);
+        for begins in (0..2000).step_by(7).map(ms) {
+            // The last renewal that was made before, and as it was seen.
+            let made = |at: Duration| at.as_millis() / every.as_millis();
+            let (mut now, mut seen, mut looks) = (begins, (made(begins), begins), 0);
+            // It is killed after its fourteenth.
+            let last = every * 14;
+            let taken = loop {
+                let renewed = made(now).min(14);
+                if renewed != seen.0 {
+                    seen = (renewed, now);
+                }
+                let unrenewed = now - seen.1;
+                let left = GOOD_FOR.saturating_sub(unrenewed);
+                if left.is_zero() {
+                    break now;
+                }
+                looks += 1;
+                now += next_look(unrenewed, left);
+            };
+            let late = taken - last - GOOD_FOR;
+            assert!(late <= EVERY_DUE, "{begins:?}: {late:?}");
+            assert!(looks < 70, "{begins:?}: {looks} looks");
+        }
     }
 }

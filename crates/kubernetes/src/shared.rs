@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use callout::{Fault, Objects};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::store::{Change, Store};
 
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) desired: watch::Sender<Arc<Vec<Desired>>>,
     /// Whether this one writes.
     pub(crate) is_leader: watch::Sender<bool>,
+    /// Until when it may: its lease is looked at beside what it writes.
+    pub(crate) good_until: Mutex<Option<Instant>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -90,6 +93,24 @@ impl std::fmt::Debug for Shared {
 impl Shared {
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes until when the lease is this one's.
+    pub(crate) fn leads_until(&self, until: Instant) {
+        *self.good_until() = Some(until);
+    }
+
+    /// Until when it may write; none where it never had the lease.
+    pub(crate) fn good_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.good_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the lease is this one's now.
+    pub(crate) fn leads(&self) -> bool {
+        self.good_until()
+            .is_some_and(|until| Instant::now() < until)
     }
 
     /// Notes that the server answers: who waits to ask it again asks at once.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use callout::{Bounds, Client, SecretSource, Tls, Url};
 use policy::secret::Secret;
@@ -107,6 +108,26 @@ fn what_is_deleted_while_nobody_watched_is_gone_once_the_server_forgot_what_happ
     server.forget();
     server.state().fails = None;
     until(&cluster, &["2 a", "3 a"]);
+}
+
+#[test]
+fn a_server_that_forgets_whatever_it_lists_is_not_asked_in_a_circle() {
+    let server = server();
+    server.put(GATEWAYS, object("1", "a"));
+    let Started { cluster, .. } = watching(&server, "one");
+    until(&cluster, &["1 a"]);
+    server.state().forgets = true;
+    let before = server.count("/gateways?limit");
+    server.forget();
+    eventually("it is listed anew", || {
+        server.count("/gateways?limit") > before
+    });
+    testing::nothing_happens_for(Duration::from_secs(1));
+    let lists = server.count("/gateways?limit") - before;
+    assert!(lists < 30, "{lists} lists: each waits longer than the last");
+    server.state().forgets = false;
+    server.put(GATEWAYS, object("2", "a"));
+    until(&cluster, &["1 a", "2 a"]);
 }
 
 #[test]

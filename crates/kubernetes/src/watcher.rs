@@ -50,6 +50,8 @@ struct Place {
     resource_version: String,
     /// Whether it was watched from there: not only listed.
     is_watched: bool,
+    /// Whether a watch brought something, or lasted: one that is only answered tells nothing of how the next one ends.
+    is_well: bool,
 }
 
 /// Follows a query. Never ends.
@@ -118,7 +120,10 @@ impl Follower {
 
     /// How long to wait before the next step; none where it follows at once.
     fn after(&mut self, ended: Ended, took: Duration) -> Option<Duration> {
-        let was_watching = self.place.as_ref().is_some_and(|place| place.is_watched);
+        if let Some(place) = self.place.as_mut().filter(|place| place.is_watched) {
+            place.is_well |= took >= SHORT;
+        }
+        let was_well = self.place.as_ref().is_some_and(|place| place.is_well);
         if !matches!(ended, Ended::Fault(_)) {
             self.shared.hears();
         }
@@ -136,7 +141,7 @@ impl Follower {
                     "the API server forgot what happened since: all is listed anew"
                 );
                 self.place = None;
-                (!was_watching).then_some(self.wait)
+                (!was_well).then_some(self.wait)
             }
             Ended::Absent => Some(self.absent()),
             Ended::No(status, says) => {
@@ -252,6 +257,7 @@ async fn list_version(
                 version,
                 resource_version,
                 is_watched: false,
+                is_well: false,
             });
         }
     }
@@ -276,8 +282,6 @@ async fn watch(query: &Query, place: &mut Place, shared: &Shared, wait: &mut Dur
         let Ok(mut event) = serde_json::from_slice::<Value>(&line) else {
             return Ended::Fault(Fault::Garbage("a change is not JSON"));
         };
-        // One who speaks is well.
-        *wait = WAIT;
         let object = event["object"].take();
         let kind = event["type"].as_str().unwrap_or_default();
         if kind == "ERROR" {
@@ -289,6 +293,8 @@ async fn watch(query: &Query, place: &mut Place, shared: &Shared, wait: &mut Dur
                 _ => Ended::Fault(Fault::Garbage("a watch ended with an error")),
             };
         }
+        // One who speaks is well.
+        (*wait, place.is_well) = (WAIT, true);
         if let Some(version) = object["metadata"]["resourceVersion"].as_str() {
             version.clone_into(&mut place.resource_version);
         }

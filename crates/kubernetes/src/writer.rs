@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callout::Fault;
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 
 use crate::events::{self, Told};
 use crate::object::{Key, Object};
@@ -67,7 +69,7 @@ impl Writer {
             let Some(said) = (desired.saying)(&object.whole(), &now()) else {
                 continue;
             };
-            if !*shared.is_leader.borrow() {
+            if !shared.leads() {
                 return false;
             }
             let is_written = self.put(shared, &object, &said).await;
@@ -106,10 +108,20 @@ impl Writer {
         let path = format!("{}/status", object.path);
         let media = "application/merge-patch+json";
         let json = Bytes::from(patch.to_string());
-        let said = shared
+        let began = Instant::now();
+        let Some(until) = *shared.good_until() else {
+            return false;
+        };
+        let asked = shared
             .objects
-            .ask(Method::PATCH, &path, Some((media, json)))
-            .await;
+            .ask(Method::PATCH, &path, Some((media, json)));
+        // Another one may have the lease from then on.
+        let said = timeout_at(until, asked).await.unwrap_or_else(|_| {
+            Err(Fault::Late {
+                waited_for: "lease",
+                within: until.duration_since(began),
+            })
+        });
         let kind = object.key.kind;
         let why = match said {
             // Of another version the watch tells, and it is looked at again then.

@@ -13,7 +13,9 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use policy::batches::{At, Away, BatchStore, Kind, Listed, NotKept, Owner, Page, Thing, Unsettled};
+use policy::batches::{
+    At, Away, BatchStore, GivenUp, Kind, Listed, NotKept, Owner, Page, Thing, Unsettled,
+};
 use policy::caller::Later;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
@@ -21,6 +23,7 @@ use tokio::sync::oneshot;
 
 use crate::batches::table::Table;
 use crate::schema::{beside, connect_to_read, real};
+use crate::shared::unix_ms;
 
 /// What its file's name adds to the ledger's.
 const SUFFIX: &str = ".batches";
@@ -239,6 +242,10 @@ impl BatchStore for Batches {
         self.run(move |open| open.table.unsettled(behind))
     }
 
+    fn given_up(&self) -> Later<Result<Vec<GivenUp>, Away>> {
+        self.run(|open| open.table.given_up())
+    }
+
     fn settled(&self, at: At) -> Later<Result<(), Away>> {
         self.users_now().remove(&at);
         self.run(move |open| {
@@ -320,6 +327,42 @@ pub fn uncounted(ledger: &Path) -> Result<Vec<Thing>, String> {
         }
     };
     read().map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// Gives up a batch that can never be counted: the gate with this ledger enters a row that says so, and charges nothing.
+///
+/// # Errors
+/// There is no such batch that is not counted, there are several, or the file cannot be written, in words.
+pub fn give_up(
+    ledger: &Path,
+    id: &str,
+    backend: Option<&str>,
+    (who, why): (&str, &str),
+) -> Result<GivenUp, String> {
+    let of_id = |thing: &Thing| &*thing.id == id && backend.is_none_or(|of| of == &*thing.backend);
+    let mut found = uncounted(ledger)?.into_iter().filter(of_id);
+    let Some(thing) = found.next() else {
+        return Err(format!(
+            "there is no batch {id:?} that is not counted; `tollgate usage batches` lists them"
+        ));
+    };
+    if let Some(other) = found.next() {
+        let (one, other) = (&thing.backend, &other.backend);
+        return Err(format!(
+            "the backends {one} and {other} each have a batch {id:?}; say which by --backend"
+        ));
+    }
+    let path = beside(&real(ledger), SUFFIX);
+    let given_up = GivenUp {
+        thing,
+        who: who.into(),
+        why: why.into(),
+        unix_ms: unix_ms(),
+    };
+    let table = Table::open(&path).map_err(|says| format!("{}: {says}", path.display()))?;
+    let noted = table.give_up(&given_up);
+    noted.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    Ok(given_up)
 }
 
 #[cfg(test)]

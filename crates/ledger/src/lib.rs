@@ -57,7 +57,9 @@ mod wal;
 mod writer;
 
 pub use backup::BackupError;
-pub use batches::{Batches, BatchesError, uncounted as uncounted_batches};
+pub use batches::{
+    Batches, BatchesError, give_up as give_up_batch, uncounted as uncounted_batches,
+};
 pub use budgets::Doubt;
 pub use chain::{Hash, Head};
 pub use clock::ClockStep;

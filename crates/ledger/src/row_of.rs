@@ -73,6 +73,7 @@ impl Settlement {
             prompt_doubt: _,
             extra: _,
             listed: _,
+            mcp_path: _,
         } = record;
         let names = Names::of(snapshot, record);
         let uncounted = Some(record.uncounted).filter(|why| !why.is_empty());

@@ -130,6 +130,19 @@ pub enum NotKept {
     Taken,
 }
 
+/// That a person gave up a batch that cannot be counted: it is charged nothing, and its row says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenUp {
+    /// The batch.
+    pub thing: Thing,
+    /// Who said so.
+    pub who: Box<str>,
+    /// Why.
+    pub why: Box<str>,
+    /// When, milliseconds since the Unix epoch.
+    pub unix_ms: u64,
+}
+
 /// How many batches there are that were not charged yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unsettled {
@@ -173,7 +186,9 @@ pub trait BatchStore: Debug + Send + Sync {
     fn unsettled_of(&self, workload: Arc<str>) -> Later<Result<u64, Away>>;
     /// Batches that are not charged yet, the oldest first, behind this many; at most 100.
     fn unsettled(&self, behind: usize) -> Later<Result<Vec<Thing>, Away>>;
-    /// A batch was charged.
+    /// Batches that are not charged yet and that a person gave up; at most 100.
+    fn given_up(&self) -> Later<Result<Vec<GivenUp>, Away>>;
+    /// A batch was charged, or its row says that it never is.
     fn settled(&self, at: At) -> Later<Result<(), Away>>;
     /// The name of the row of what a batch used of a model: the same for ever.
     fn row(&self, of: &Thing, model: &str) -> [u8; 16];

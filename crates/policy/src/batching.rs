@@ -6,14 +6,16 @@
 
 mod charged;
 mod check;
+mod whose;
 
 use std::sync::Arc;
 
 use wire::batch::{Api, Named};
 use wire::head::RequestHead;
 
-pub use self::charged::{Late, Used, charge_late, price_of};
+pub use self::charged::{BATCH_GIVEN_UP, Late, Used, charge_late, given_up, price_of};
 pub use self::check::{Checked, Checker, affordable};
+pub use self::whose::{answered, pieces};
 use crate::attribution;
 use crate::batches::{Batches, Maker, Owner};
 use crate::caller::{Caller, Claims, Proven};

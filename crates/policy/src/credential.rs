@@ -278,7 +278,7 @@ const UNLESS_WITHHELD: KnownSet = OF_APIS.with(Known::ContentEncoding);
 /// Whether one of them says something to a call of this path: Anthropic's do below its own paths, and where models are listed,
 /// which both APIs do at the same place.
 #[cold]
-fn is_of_api(header: Known, path: &str) -> bool {
+pub(crate) fn is_of_api(header: Known, path: &str) -> bool {
     let path = path.strip_prefix('/').unwrap_or(path);
     let is_models = || {
         path.strip_prefix(MODELS)

@@ -29,7 +29,7 @@ pub use self::pins::{Digest, Odd, OnChange, Pins, Seen};
 pub use self::selection::{Glob, Holds, Named, Selection, Shows, When};
 pub use self::waiting::{Asked, NoRoom, Waiting, Whose};
 
-/// Where clients find it.
+/// Where clients find it, unless its routes say another path.
 pub const PATH: &str = "/mcp";
 
 /// All of it.
@@ -39,6 +39,8 @@ pub struct Mcp {
     pub servers: Vec<Server>,
     /// Who may use which.
     pub routes: Vec<McpRoute>,
+    /// Where clients find it: the paths of its routes, each once.
+    pub paths: Vec<Box<str>>,
     /// When a tool's name begins with its server's.
     pub prefix: Prefix,
     /// What sessions are sealed with.
@@ -70,6 +72,13 @@ pub struct Mcp {
 /// What clients learn of who gives them tokens (RFC 9728).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OAuth {
+    /// What is told of each path, in the order of [`Mcp::paths`].
+    pub resources: Vec<Resource>,
+}
+
+/// What clients learn of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
     /// Where that is told: a whole URL.
     pub metadata_url: String,
     /// What is told there.
@@ -80,11 +89,21 @@ pub struct OAuth {
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
 impl Mcp {
-    /// Whether a path is that of what clients learn of who gives them tokens.
+    /// Which of its paths this is; none where it is another one.
     #[must_use]
-    pub fn is_metadata(&self, path: &str) -> bool {
-        let rest = path.strip_prefix(METADATA_PATH);
-        self.oauth.is_some() && rest.is_some_and(|rest| rest.is_empty() || rest == PATH)
+    pub fn path(&self, path: &str) -> Option<u16> {
+        let nth = self.paths.iter().position(|of| **of == *path)?;
+        u16::try_from(nth).ok()
+    }
+
+    /// What clients learn at a path of who gives them tokens; nothing where it is none of those.
+    #[must_use]
+    pub fn resource(&self, path: &str) -> Option<&Resource> {
+        let resources = &self.oauth.as_ref()?.resources;
+        match path.strip_prefix(METADATA_PATH)? {
+            "" => resources.first(),
+            rest => resources.get(usize::from(self.path(rest)?)),
+        }
     }
 }
 
@@ -138,6 +157,8 @@ impl Changes {
 /// Which servers a rule's workloads may use.
 #[derive(Debug)]
 pub struct McpRoute {
+    /// Where its workloads find it, as one of [`Mcp::paths`].
+    pub path: u16,
     /// The rule: its workloads, limits and name.
     pub route: RouteId,
     /// Its servers, by their places.

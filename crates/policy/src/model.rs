@@ -31,4 +31,15 @@ impl ModelPattern {
             Self::Prefix(start) => model.starts_with(start.as_str()),
         }
     }
+
+    /// Whether there is a name that both take.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(name), pattern) | (pattern, Self::Exact(name)) => pattern.takes(name),
+            (Self::Prefix(one), Self::Prefix(other)) => {
+                one.starts_with(other.as_str()) || other.starts_with(one.as_str())
+            }
+        }
+    }
 }

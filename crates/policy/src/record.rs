@@ -90,6 +90,8 @@ pub struct Record {
     pub route: Option<RouteId>,
     /// Which of the calls that the rule lists it is, where it is one.
     pub listed: Option<u16>,
+    /// Of a message to servers of tools, at which of their paths it came ([`crate::mcp::Mcp::paths`]).
+    pub mcp_path: u16,
     /// Where the last attempt went.
     pub endpoint: Option<EndpointId>,
     /// That endpoint's backend.

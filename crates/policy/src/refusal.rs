@@ -348,8 +348,8 @@ pub enum Refusal {
     )]
     ModelUnread,
     /// A limit is used up for now.
-    #[error("limit reached: {amount} {} per {per:?} for {}; try again in {} s",
-        kind.as_str(), holder.as_str(), seconds(*wait))]
+    #[error("limit reached: {} per {} for {}; try again in {} s",
+        counted(*amount, kind.as_str()), window(*per), holder.as_str(), seconds(*wait))]
     Limited {
         /// What the limit counts.
         kind: Kind,
@@ -686,6 +686,26 @@ fn colon(says: &str) -> String {
         String::new()
     } else {
         format!(": {says}")
+    }
+}
+
+/// So many of a kind, in words.
+fn counted(amount: u64, what: &str) -> String {
+    match (amount, what.strip_suffix('s')) {
+        (1, Some(one)) => format!("1 {one}"),
+        _ => format!("{amount} {what}"),
+    }
+}
+
+/// A window as configurations write it.
+fn window(per: Duration) -> String {
+    let whole = [(86_400, 'd'), (3_600, 'h'), (60, 'm')];
+    let mut whole = whole
+        .into_iter()
+        .filter(|(unit, _)| per.as_secs() > 0 && per.as_secs().is_multiple_of(*unit));
+    match whole.next().filter(|_| per.subsec_nanos() == 0) {
+        Some((unit, letter)) => format!("{}{letter}", per.as_secs() / unit),
+        None => format!("{per:?}"),
     }
 }
 

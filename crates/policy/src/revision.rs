@@ -36,6 +36,12 @@ impl Revision {
         Self { snapshot, levels }
     }
 
+    /// Whether a snapshot says what this one does.
+    #[must_use]
+    pub fn says(&self, snapshot: &Snapshot) -> bool {
+        is_same(snapshot, &self.snapshot)
+    }
+
     /// The one that takes the place of this one: its version counts on from this one's, and its levels are carried.
     #[must_use]
     pub fn next(&self, mut snapshot: Snapshot, now: Mono) -> Self {
@@ -106,18 +112,23 @@ fn carry_balance(next: &mut Snapshot, old: &Snapshot) {
     }
 }
 
-/// The hash of `next` and the number of changes since the process began. That stands still where neither the document
-/// nor a secret or a file that it refers to changed.
-fn version(next: &Snapshot, old: &Snapshot) -> String {
-    let (hash, _) = parts(&next.version);
-    let (old_hash, changes) = parts(&old.version);
+/// Whether neither the document nor a secret or a file that it refers to changed.
+fn is_same(next: &Snapshot, old: &Snapshot) -> bool {
     let mut endpoints = old.endpoints.iter().zip(&next.endpoints);
-    let is_same = old_hash == hash
+    parts(&old.version).0 == parts(&next.version).0
         && old.contents == next.contents
         && old.tokenizers == next.tokenizers
         && old.prices == next.prices
         && old.endpoints.len() == next.endpoints.len()
-        && endpoints.all(|(old, next)| old.auth == next.auth && old.origin == next.origin);
+        && endpoints.all(|(old, next)| old.auth == next.auth && old.origin == next.origin)
+}
+
+/// The hash of `next` and the number of changes since the process began. That stands still where neither the document
+/// nor a secret or a file that it refers to changed.
+fn version(next: &Snapshot, old: &Snapshot) -> String {
+    let (hash, _) = parts(&next.version);
+    let (_, changes) = parts(&old.version);
+    let is_same = is_same(next, old);
     format!("{hash}-{}", changes.saturating_add(u64::from(!is_same)))
 }
 

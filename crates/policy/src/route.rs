@@ -108,11 +108,17 @@ pub(crate) fn first<'s>(
     })
 }
 
-/// The rule that takes a workload's messages to servers of tools: its place, and the grant.
+/// The rule that takes a workload's messages to servers of tools at one of their paths: its place, and the grant.
 #[must_use]
-pub fn tools(s: &Snapshot, workload: WorkloadId) -> Option<(usize, &McpRoute, Chosen<'_>)> {
+pub fn tools(
+    s: &Snapshot,
+    workload: WorkloadId,
+    path: u16,
+) -> Option<(usize, &McpRoute, Chosen<'_>)> {
     let (config, workload) = (s.mcp.as_deref()?, s.workload(workload)?);
-    config.routes.iter().enumerate().find_map(|(nth, of)| {
+    let routes = config.routes.iter().enumerate();
+    let mut routes = routes.filter(|(_, of)| of.path == path);
+    routes.find_map(|(nth, of)| {
         let (at, grant) = workload.grant_of(of.route)?;
         let route = s.route(of.route)?;
         Some((nth, of, Chosen { at, grant, route }))

@@ -14,7 +14,7 @@ pub use wire::filter::Chain;
 
 pub use self::bounds::{Bounds, PoolBounds, Timeouts};
 pub use self::upstream::{
-    AddedHeader, AddedMember, AskUsage, Backend, Endpoint, Origin, Protocol, Proxy,
+    AddedHeader, AddedMember, AddedValue, AskUsage, Backend, Endpoint, Origin, Protocol, Proxy,
 };
 use crate::authority::Rules;
 use crate::authorizer::Authorizer;

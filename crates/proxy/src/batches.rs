@@ -6,28 +6,25 @@
 //! Not here: whose what is (`policy::batches::BatchStore`), what a batch asks for (`wire::batch`).
 
 mod answer;
-mod call;
 mod lists;
 mod made;
+mod rule;
 mod send;
 mod settle;
 
 use std::rc::Rc;
 
 use bytes::Bytes;
-use policy::authorizer::{Asked as AskedOutside, Authorization, Authorizer};
 use policy::batches::{At, Away, Kind, Owner, Thing};
 use policy::batching::{self, Checked, Checker, affordable};
-use policy::exchange::ANSWER_WITHIN;
 use policy::front::Http;
-use policy::identity::Unproven;
 use policy::operation::Operation;
 use policy::refusal::Refusal;
 use wire::batch::{Api, Asked, Named, Object, asked};
 use wire::head::RequestHead;
 
-use self::call::{Call, Stop};
 pub(crate) use self::settle::begin;
+use crate::call::{Call, Stop, authorized_outside, identify, piece, while_there};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::worker::Worker;
@@ -85,7 +82,7 @@ pub(crate) async fn serve<D: Downstream>(
             call.completed();
         }
         // Its end is that of what is dropped.
-        Err(Stop::Gone) => client.abandon(),
+        Err(Stop::Gone | Stop::Told) => client.abandon(),
     }
 }
 
@@ -100,9 +97,10 @@ async fn serve_call<D: Downstream>(
     identify(call, &who, client).await?;
     let api = batching::api_of(&named, head);
     call.choose(api, head)?;
-    authorized_outside(call, &who, None, client).await?;
     let view = Rc::clone(&call.view);
-    let (owner, backend) = call.owner(&view)?;
+    let chosen = call.chosen(api, view.snapshot())?;
+    authorized_outside(call, &who, Some(chosen), None, client).await?;
+    let (owner, backend) = call.owner(api, &view)?;
     let arrived = Arrived {
         head,
         named,
@@ -112,7 +110,9 @@ async fn serve_call<D: Downstream>(
     };
     match named.asked {
         Asked::Upload | Asked::Create => {
-            let body = call.read(length, client, deadline).await?;
+            // It counts, whatever becomes of it: to go through what is sent costs.
+            call.count(chosen)?;
+            let body = read(call, length, client, deadline).await?;
             made::serve(call, &arrived, body, &who, client).await
         }
         Asked::Files | Asked::Batches => {
@@ -133,73 +133,6 @@ async fn serve_call<D: Downstream>(
     }
 }
 
-/// Who calls.
-async fn identify<D: Downstream>(
-    call: &mut Call,
-    who: &Http<'_>,
-    client: &mut D,
-) -> Result<(), Stop> {
-    let Some((verifier, credential)) = call.identify(who)? else {
-        return Ok(());
-    };
-    let worker = Rc::clone(&call.worker);
-    let asked = verifier.ask(credential);
-    let asked = worker.timers.timeout(ANSWER_WITHIN, asked);
-    let answer = call::while_there(asked, &worker, client).await?;
-    let answer = answer.unwrap_or(Err(Unproven::Unavailable("no answer in time".into())));
-    call.identified(answer, who)
-}
-
-/// Whoever is asked outside allows it: as soon as who calls is known, and once more where it is known what is asked for.
-async fn authorized_outside<D: Downstream>(
-    call: &mut Call,
-    who: &Http<'_>,
-    model: Option<Option<&str>>,
-    client: &mut D,
-) -> Result<(), Stop> {
-    let (worker, view) = (Rc::clone(&call.worker), Rc::clone(&call.view));
-    let s = view.snapshot();
-    let asking = call.record().and_then(|record| {
-        let workload = s.workload(record.workload?)?;
-        let authorizer: &dyn Authorizer = match model {
-            Some(_) => &**workload.call_authorizer.as_ref()?,
-            None => &**workload.authorizer.as_ref()?,
-        };
-        let (chosen, ..) = call.rule(s)?;
-        let backends = chosen.route.backends.iter();
-        let backends = backends.filter_map(|id| s.backend(*id));
-        Some(authorizer.ask(&AskedOutside {
-            id: &record.id,
-            head: who.head,
-            source: s.clients.address(who.peer.address, who.head),
-            workload: &workload.name,
-            caller: record.caller.as_deref(),
-            model: model.flatten(),
-            route: model.map(|_| &*chosen.route.name),
-            backends: match model {
-                Some(_) => backends.map(|backend| &*backend.name).collect(),
-                None => Vec::new(),
-            },
-        }))
-    });
-    let Some(asking) = asking else {
-        return Ok(());
-    };
-    let asking = worker.timers.timeout(ANSWER_WITHIN, asking);
-    match call::while_there(asking, &worker, client).await? {
-        Ok(Authorization::Allowed) => Ok(()),
-        Ok(Authorization::Denied(why)) => {
-            call.facts.reason = Some(why);
-            Err(call.refuse(Refusal::NotAuthorized))
-        }
-        Ok(Authorization::Unavailable(why)) => {
-            call.facts.reason = Some(why);
-            Err(call.refuse(Refusal::AuthorizerUnavailable))
-        }
-        Err(_) => Err(call.refuse(Refusal::AuthorizerUnavailable)),
-    }
-}
-
 /// Rules and limits let a call pass that asks for no model.
 async fn admitted<D: Downstream>(
     call: &mut Call,
@@ -207,10 +140,10 @@ async fn admitted<D: Downstream>(
     who: &Http<'_>,
     client: &mut D,
 ) -> Result<(), Stop> {
-    authorized_outside(call, who, Some(None), client).await?;
-    let operation = of.named.operation().as_str();
-    call.authorize(who, &[(operation, None)])?;
-    call.admit()
+    let view = Rc::clone(&call.view);
+    let chosen = call.chosen(of.api, view.snapshot())?;
+    authorized_outside(call, who, Some(chosen), Some(None), client).await?;
+    call.let_in(of.api, who, of.named.operation().as_str())
 }
 
 /// Rules, limits and budgets let a call pass whose batch asks for these models.
@@ -229,21 +162,19 @@ async fn admitted_for<D: Downstream>(
             models.push(Some(model));
         }
     }
-    for model in models {
-        authorized_outside(call, who, Some(model), client).await?;
-    }
-    call.authorize(who, &asked)?;
     let view = Rc::clone(&call.view);
-    let checked = call.checked(&view, |checker, unix_ms, env| {
+    let chosen = call.chosen(of.api, view.snapshot())?;
+    for model in models {
+        authorized_outside(call, who, Some(chosen), Some(model), client).await?;
+    }
+    call.judged(of.api, who, &asked)?;
+    call.checked(of.api, |checker, unix_ms, env| {
         for (_, model) in calls {
             checker.named(model)?;
         }
         affordable(checker, calls, unix_ms, env)
-    });
-    if let Err(refusal) = checked {
-        return Err(call.refuse(refusal));
-    }
-    call.admit()
+    })?;
+    call.let_in(of.api, who, of.named.operation().as_str())
 }
 
 /// The file or batch that is named, if it is the caller's.
@@ -355,9 +286,40 @@ async fn looked_at<D: Downstream>(
             }
         }
     };
-    match call::while_there(worker.beside.run(look), &worker, client).await? {
+    match while_there(worker.looks.run(look), &worker, client).await? {
         Some(Ok(checked)) => Ok(checked),
         Some(Err(refusal)) => Err(call.refuse(refusal)),
         None => Err(call.refuse(Refusal::Bug("a batch was not gone through"))),
     }
+}
+
+/// Its body, whole.
+async fn read<D: Downstream>(
+    call: &mut Call,
+    length: Option<u64>,
+    client: &mut D,
+    deadline: &mut Deadline,
+) -> Result<Vec<u8>, Stop> {
+    let bounds = call.view.snapshot().bounds;
+    let limit = bounds.body_bytes;
+    if length.is_some_and(|length| length > limit) {
+        return Err(call.refuse(Refusal::BodyTooLarge { limit }));
+    }
+    let until = call.worker.now().after(bounds.body_time);
+    let mut body = Vec::new();
+    while let Some(piece) = piece(call, client, deadline).await? {
+        let refusal = if call.facts.bytes_in > limit {
+            Some(Refusal::BodyTooLarge { limit })
+        } else if !call.keep(piece.len()) {
+            Some(Refusal::Overloaded)
+        } else {
+            (call.worker.now() > until).then_some(Refusal::Slow)
+        };
+        if let Some(refusal) = refusal {
+            return Err(call.refuse(refusal));
+        }
+        body.extend_from_slice(&piece);
+    }
+    deadline.clear();
+    Ok(body)
 }

@@ -17,7 +17,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::acceptor::{self, Command, Start};
 use crate::listener;
-pub use crate::runtime_config::{Connectors, Ports, RuntimeConfig, WorkerMetrics};
+pub use crate::runtime_config::{
+    Connectors, Ports, RuntimeConfig, Trusted, WorkerMetrics, trusted,
+};
 use crate::timers::Timers;
 use crate::wheel::TICK;
 

@@ -11,6 +11,7 @@ mod acceptor;
 mod batches;
 mod beside;
 mod buffer;
+mod call;
 pub mod catalogue;
 mod client;
 mod clock;

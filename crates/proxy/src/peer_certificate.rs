@@ -49,6 +49,11 @@ pub(crate) fn proven(
     Ok(Some(Arc::new(said)))
 }
 
+/// The names of a verified certificate, where all of them can be used.
+pub(crate) fn names_of(certificate: &[u8]) -> Vec<Box<str>> {
+    read(certificate).map_or_else(Vec::new, |(said, _)| said.names)
+}
+
 /// What a verified certificate says, and why it has no names where they are of no use. `None` for what is no
 /// certificate.
 fn read(certificate: &[u8]) -> Option<(PeerCertificate, Option<&'static str>)> {

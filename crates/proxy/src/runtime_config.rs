@@ -9,6 +9,7 @@ use std::sync::Arc;
 use policy::counting::Counting;
 use policy::record::Sink;
 use policy::revision::Revision;
+use policy::snapshot::Origin;
 use policy::usage_ledger::UsageLedger;
 
 /// One configuration, complete with what its files held.
@@ -24,8 +25,18 @@ pub struct RuntimeConfig {
     pub connectors: Connectors,
 }
 
-/// Of each `Origin::ca_file` and `Origin::certificate`; an empty file is the system's roots.
-pub type Connectors = HashMap<(String, String), Arc<rustls::ClientConfig>>;
+/// By what of an origin is believed, and shown there.
+pub type Connectors = HashMap<Trusted, Arc<rustls::ClientConfig>>;
+
+/// An origin's `ca_file` (an empty one is the system's roots), `certificate` and `alt_names`.
+pub type Trusted = (String, String, Arc<[Box<str>]>);
+
+/// Of which trust an origin is. Sessions are resumed within one alone, so that none goes by what another checked.
+#[must_use]
+pub fn trusted(origin: &Origin) -> Trusted {
+    let (roots, shown) = (origin.ca_file.clone(), origin.certificate.clone());
+    (roots, shown, Arc::clone(&origin.alt_names))
+}
 
 /// What a worker hands on.
 pub struct Ports {

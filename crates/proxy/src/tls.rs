@@ -1,7 +1,9 @@
 //! TLS on both sides: the listener's certificate, and trust in clients and upstreams.
 //!
 //! Invariant: certificates are always verified; nothing is ever downgraded to clear text.
-//! Not here: when files change (`tollgate` watches and publishes anew).
+//! Not here: names beside a host's (`alt_names`), when files change (`tollgate` watches and publishes anew).
+
+mod alt_names;
 
 use std::io;
 use std::sync::Arc;
@@ -15,6 +17,8 @@ pub use rustls::{ClientConfig, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+use self::alt_names::AltNames;
+
 /// Why a certificate, key or bundle is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFault {
@@ -27,6 +31,9 @@ pub enum TlsFault {
     /// Roots that cannot verify clients.
     #[error("{0}")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
+    /// A name that a certificate is to have is none.
+    #[error("a name that a certificate is to have is none")]
+    AltName,
     /// The system's roots cannot be read.
     #[error("cannot read the system's root certificates: {0}")]
     Roots(#[source] io::Error),
@@ -136,13 +143,14 @@ pub fn server(
 }
 
 /// Trust in the system's roots, or in `bundle` alone when one is given; with a certificate chain and its key, the gate
-/// shows them to whoever asks.
+/// shows them to whoever asks. Of `alt_names` an upstream's certificate has to have one, in place of the name that is asked for.
 ///
 /// # Errors
 /// [`TlsFault`] when there are no usable roots, or certificate and key are of no use.
 pub fn client(
     bundle: Option<&[u8]>,
     identity: Option<(&[u8], &[u8])>,
+    alt_names: &[Box<str>],
 ) -> Result<Arc<ClientConfig>, TlsFault> {
     let roots = if let Some(bundle) = bundle {
         store(bundle)?
@@ -156,8 +164,15 @@ pub fn client(
         roots
     };
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots);
+        .with_safe_default_protocol_versions()?;
+    let config = match alt_names {
+        [] => config.with_root_certificates(roots),
+        some => {
+            let verifier = Arc::new(AltNames::new(roots, some)?);
+            let config = config.dangerous();
+            config.with_custom_certificate_verifier(verifier)
+        }
+    };
     let config = match identity {
         None => config.with_no_client_auth(),
         Some((certificate, key)) => {

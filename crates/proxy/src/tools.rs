@@ -10,7 +10,6 @@ mod answer;
 mod api;
 mod ask;
 mod body;
-mod call;
 mod filters;
 mod forward;
 mod inputs;
@@ -24,6 +23,7 @@ mod open;
 mod own_tokens;
 mod read;
 mod requests;
+mod rule;
 mod search;
 mod session;
 mod standing;
@@ -38,10 +38,7 @@ use mcp::envelope::{Fault, Message, Says};
 use mcp::modern::{Client, Meta, once};
 use mcp::session::{NoSession, Session};
 use mcp::version::Version;
-use policy::authorizer::{Asked, Authorization, Authorizer};
-use policy::exchange::ANSWER_WITHIN;
 use policy::front::Http;
-use policy::identity::Unproven;
 use policy::mcp::{OfClient, PATH, Server};
 use policy::operation::Operation;
 use policy::refusal::Refusal;
@@ -49,10 +46,10 @@ use wire::head::{Known, Method, RequestHead};
 
 pub use self::ask::TOOL_CALLER;
 pub(crate) use self::ask::{Asker, Began, Failed, Said};
-use self::call::{Call, Stop, principal, rule};
-use self::join::while_there;
 pub(crate) use self::join::{Boxed, all};
 pub(crate) use self::read::next;
+use self::rule::{principal, rule};
+use crate::call::{Call, OUT_OF_ORDER, OnBehalf, Stop, authorized_outside, identify};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::worker::Worker;
@@ -103,15 +100,15 @@ pub(crate) async fn serve<D: Downstream>(
 ) {
     let peer = client.peer();
     let who = Http { head, peer: &peer };
-    let mut call = Call::begin(worker, view, page, head, &who);
+    let mut call = Call::begin(worker, view, page, (head, Operation::Mcp), &who);
     let mut id = b"null".to_vec();
     let served = serve_call(&mut call, (head, length), who, &mut id, client, deadline).await;
     deadline.clear();
     match served {
-        Ok(()) | Err(Stop::Told) => answer::completed(&mut call),
+        Ok(()) | Err(Stop::Told) => call.completed(),
         Err(Stop::Refused) => {
             answer::refused(&mut call, client, &id).await;
-            answer::completed(&mut call);
+            call.completed();
         }
         // Its end is that of what is dropped.
         Err(Stop::Gone) => client.abandon(),
@@ -127,7 +124,7 @@ async fn serve_call<D: Downstream>(
     deadline: &mut Deadline,
 ) -> Result<(), Stop> {
     let is_metadata =
-        Call::config(&call.view).is_some_and(|(config, _)| config.is_metadata(head.path()));
+        Call::config(&call.view).is_some_and(|(config, _)| config.resource(head.path()).is_some());
     if is_metadata {
         return metadata::serve(call, head, client).await;
     }
@@ -144,7 +141,9 @@ async fn serve_call<D: Downstream>(
         return Err(call.refuse(refusal));
     }
     own_tokens::brought(call, head)?;
-    authorized_outside(call, &who, false, client).await?;
+    let chosen = call.record().and_then(|record| rule(record, &view).ok());
+    let chosen = chosen.map(|(.., chosen)| chosen);
+    authorized_outside(call, &who, chosen, None, client).await?;
     match head.method {
         Method::Post => {
             let text = body::read(call, head, length, client, deadline).await?;
@@ -171,79 +170,6 @@ async fn serve_call<D: Downstream>(
             let allow = "GET, POST, DELETE";
             Err(call.refuse(Refusal::Method { allow }))
         }
-    }
-}
-
-/// Who calls.
-async fn identify<D: Downstream>(
-    call: &mut Call,
-    who: &Http<'_>,
-    client: &mut D,
-) -> Result<(), Stop> {
-    let Some((verifier, credential)) = call.identify(who)? else {
-        return Ok(());
-    };
-    let worker = Rc::clone(&call.worker);
-    let asked = verifier.ask(credential);
-    let answer = while_there(worker.timers.timeout(ANSWER_WITHIN, asked), &worker, client).await?;
-    let answer = answer.unwrap_or(Err(Unproven::Unavailable("no answer in time".into())));
-    call.identified(answer, who)
-}
-
-/// Whoever is asked outside allows it.
-async fn authorized_outside<D: Downstream>(
-    call: &mut Call,
-    who: &Http<'_>,
-    has_route: bool,
-    client: &mut D,
-) -> Result<(), Stop> {
-    let (worker, view) = (Rc::clone(&call.worker), Rc::clone(&call.view));
-    let snapshot = view.snapshot();
-    let asking = call.record().and_then(|record| {
-        let workload = snapshot.workload(record.workload?)?;
-        let authorizer: &dyn Authorizer = if has_route {
-            &**workload.call_authorizer.as_ref()?
-        } else {
-            &**workload.authorizer.as_ref()?
-        };
-        let (_, _, chosen) = rule(record, &view).ok()?;
-        let backends = chosen.route.backends.iter();
-        let backends = backends.filter_map(|id| snapshot.backend(*id));
-        Some(authorizer.ask(&Asked {
-            id: &record.id,
-            head: who.head,
-            source: snapshot.clients.address(who.peer.address, who.head),
-            workload: &workload.name,
-            caller: record.caller.as_deref(),
-            model: None,
-            route: has_route.then_some(&*chosen.route.name),
-            backends: if has_route {
-                backends.map(|backend| &*backend.name).collect()
-            } else {
-                Vec::new()
-            },
-        }))
-    });
-    let Some(asking) = asking else {
-        return Ok(());
-    };
-    let answer = while_there(
-        worker.timers.timeout(ANSWER_WITHIN, asking),
-        &worker,
-        client,
-    )
-    .await?;
-    match answer {
-        Ok(Authorization::Allowed) => Ok(()),
-        Ok(Authorization::Denied(why)) => {
-            call.facts.reason = Some(why);
-            Err(call.refuse(Refusal::NotAuthorized))
-        }
-        Ok(Authorization::Unavailable(why)) => {
-            call.facts.reason = Some(why);
-            Err(call.refuse(Refusal::AuthorizerUnavailable))
-        }
-        Err(_) => Err(call.refuse(Refusal::AuthorizerUnavailable)),
     }
 }
 
@@ -342,7 +268,7 @@ fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
         let unix_s = call.worker.clock.wall_ms(now) / 1000;
         let (Some(record), Some((config, tools))) = (call.record(), Call::config(&call.view))
         else {
-            return Err(call.refuse(call::OUT_OF_ORDER));
+            return Err(call.refuse(OUT_OF_ORDER));
         };
         let who = principal(record, &call.view);
         let place = rule(record, &call.view).ok();
@@ -364,7 +290,7 @@ fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
             call.facts.reason = Some(none.reason().into());
             Err(call.refuse(Refusal::McpSessionNotFound))
         }
-        None => Err(call.refuse(call::OUT_OF_ORDER)),
+        None => Err(call.refuse(OUT_OF_ORDER)),
     }
 }
 
@@ -374,10 +300,12 @@ async fn counted<D: Downstream>(
     arrived: &Arrived<'_>,
     client: &mut D,
 ) -> Result<(), Stop> {
-    authorized_outside(call, &arrived.who, true, client).await?;
     let view = Rc::clone(&call.view);
     match call.record().map(|record| rule(record, &view)) {
-        Some(Ok((.., chosen))) => call.count(chosen),
+        Some(Ok((.., chosen))) => {
+            authorized_outside(call, &arrived.who, Some(chosen), Some(None), client).await?;
+            call.count(chosen)
+        }
         Some(Err(refusal)) => Err(call.refuse(refusal)),
         None => Err(Stop::Gone),
     }
@@ -392,12 +320,14 @@ async fn admitted<D: Downstream>(
     counts: bool,
     client: &mut D,
 ) -> Result<(), Stop> {
-    if !call.is_counted() {
-        authorized_outside(call, &arrived.who, true, client).await?;
-    }
     let view = Rc::clone(&call.view);
     let snapshot = view.snapshot();
     let chosen = call.record().map(|record| rule(record, &view));
+    if !call.is_counted() {
+        let of = chosen.as_ref().and_then(|chosen| chosen.as_ref().ok());
+        let of = of.map(|(.., chosen)| *chosen);
+        authorized_outside(call, &arrived.who, of, Some(None), client).await?;
+    }
     let chosen = match chosen {
         Some(Ok((_, rule, chosen))) => {
             let workload = call.record().and_then(|record| record.workload);
@@ -446,11 +376,7 @@ fn within(call: &Call) -> Duration {
 }
 
 /// Asks on behalf of a message.
-fn asker<'a>(
-    worker: &'a Rc<Worker>,
-    view: &'a WorkerSnapshot,
-    of: &'a own_tokens::OnBehalf,
-) -> Asker<'a> {
+fn asker<'a>(worker: &'a Rc<Worker>, view: &'a WorkerSnapshot, of: &'a OnBehalf) -> Asker<'a> {
     Asker {
         worker,
         view,

@@ -49,6 +49,8 @@ pub(crate) struct Worker {
     load: Load,
     /// Where what takes long is done.
     pub(crate) beside: Places,
+    /// Of its own for what is looked at of batches, so that the calls of others wait for none of it.
+    pub(crate) looks: Places,
     /// Copies of calls that are on their way to mirrors.
     pub(crate) mirrors: Cell<usize>,
     /// It looks for batches that are to be charged.
@@ -119,6 +121,7 @@ impl Worker {
             counting: RefCell::new(ports.counting),
             load: Load::default(),
             beside: Places::default(),
+            looks: Places::default(),
             mirrors: Cell::new(0),
             charges_batches: Cell::new(false),
             h2_turns: Turns::default(),

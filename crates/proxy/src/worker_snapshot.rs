@@ -17,7 +17,7 @@ use policy::shard::Shard;
 use policy::snapshot::{Origin, Snapshot};
 use policy::trace::Sampling;
 
-use crate::runtime_config::RuntimeConfig;
+use crate::runtime_config::{RuntimeConfig, trusted};
 use crate::tool_memory::Tools;
 use crate::upstream::pool::{Opened, Pool};
 
@@ -67,8 +67,7 @@ impl WorkerSnapshot {
         retired.extend(gone.map(|(_, pool)| pool.opened()));
         let of = snapshot.endpoints.iter().map(|endpoint| {
             let origin = &endpoint.origin;
-            let key = (origin.ca_file.clone(), origin.certificate.clone());
-            let connector = publication.connectors.get(&key);
+            let connector = publication.connectors.get(&trusted(origin));
             let pool = pools
                 .entry(origin.clone())
                 .or_insert_with(|| Rc::new(Pool::new(origin.clone())));

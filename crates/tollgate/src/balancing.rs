@@ -14,7 +14,6 @@ use callout::{
 };
 use config::{Host, Sources};
 use policy::balancing::Shared;
-use policy::picker::Picker;
 use policy::revision::Revision;
 use policy::snapshot::{self, Endpoint, Snapshot};
 
@@ -41,22 +40,36 @@ pub(crate) fn complete(
 ) -> Result<(), String> {
     for (backend, written) in snapshot.backends.iter_mut().zip(&host.pickers) {
         let Some(written) = written else { continue };
-        let made = picker(written, moment);
-        backend.picker = made.map_err(|fault| {
-            let name = &backend.name;
-            format!("backends.{name}.balancing.picker: {fault}")
-        })?;
+        let Some(services) = moment.services() else {
+            settings(written).map_err(|fault| fault_of(&backend.name, &fault))?;
+            continue;
+        };
+        let made = picker(written, services).map_err(|fault| fault_of(&backend.name, &fault))?;
+        backend.picker = Some(made);
     }
     Ok(())
 }
 
-/// `None` where nothing is asked of anybody.
-fn picker(
+fn fault_of(backend: &str, fault: &str) -> String {
+    format!("backends.{backend}.balancing.picker: {fault}")
+}
+
+/// Whoever picks, as is written; whom an earlier configuration asks already is asked on.
+pub(crate) fn picker(
     written: &config::EndpointPicker,
-    moment: Moment<'_>,
-) -> Result<Option<Arc<dyn Picker>>, String> {
+    services: &Services,
+) -> Result<Arc<EndpointPicker>, String> {
+    services.pickers.of(written, || {
+        let settings = settings(written)?;
+        let questions = services.questions(PICKER, &settings.url);
+        let made = EndpointPicker::new(&services.handle()?, &settings, questions);
+        made.map_err(|fault| fault.to_string())
+    })
+}
+
+fn settings(written: &config::EndpointPicker) -> Result<PickerSettings, String> {
     let url = Url::parse(&written.url).map_err(|fault| fault.to_string())?;
-    let settings = PickerSettings {
+    Ok(PickerSettings {
         tls: match written.is_anyone {
             true => Tls::anyone().map_err(|fault| fault.to_string())?,
             false => trusting(written.ca_pem.as_deref())?,
@@ -65,14 +78,7 @@ fn picker(
         fails_open: written.fails_open,
         adds_fields: written.adds_fields,
         url,
-    };
-    let Some(services) = moment.services() else {
-        return Ok(None);
-    };
-    let questions = services.questions(PICKER, &settings.url);
-    let made = EndpointPicker::new(&services.handle()?, &settings, questions);
-    let made = made.map_err(|fault| fault.to_string())?;
-    Ok(Some(Arc::new(made)))
+    })
 }
 
 /// Asks the engines of a configuration, for as long as what is returned is kept.

@@ -22,8 +22,8 @@ use crate::world::World;
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
     /// Kubernetes' objects: a file, or a directory of files. With `--to kubernetes` a document of the gate's.
-    #[arg(value_name = "FILE|DIR")]
-    place: PathBuf,
+    #[arg(value_name = "FILE|DIR", required = true)]
+    places: Vec<PathBuf>,
     /// What is made: tollgate.yaml of objects, or objects of that, with what they cannot say as a document beside them.
     #[arg(long, value_name = "FORM", value_enum, default_value = "tollgate")]
     to: Form,
@@ -54,6 +54,10 @@ pub(crate) fn convert(options: &Convert) -> ExitCode {
 
 /// Objects of a document of ours; on the standard error what stays one.
 fn objects(place: &Path) -> Result<String, Vec<String>> {
+    if place.is_dir() {
+        let says = "it is a directory, and a document of the gate's is one file; name it";
+        return Err(vec![format!("{}: {says}", place.display())]);
+    }
     let read = World.read(place, FILE_BYTES_MAX);
     let text = read.ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let Some(text) = text else {
@@ -80,7 +84,11 @@ fn objects(place: &Path) -> Result<String, Vec<String>> {
 const FILE_BYTES_MAX: usize = 4 << 20;
 
 fn converted(options: &Convert) -> Result<String, Vec<String>> {
-    let place = options.place.as_path();
+    let [place] = options.places.as_slice() else {
+        return Err(vec![
+            "several files are read from a directory: name the one that holds them".to_owned(),
+        ]);
+    };
     if options.to == Form::Kubernetes {
         return match options.output {
             Some(_) => Err(vec![
@@ -102,6 +110,9 @@ fn converted(options: &Convert) -> Result<String, Vec<String>> {
     let Some(manifests) = Manifests::read(place, &World).map_err(refused)? else {
         let says = match std::fs::metadata(place) {
             Ok(_) => "it holds no objects of Kubernetes".to_owned(),
+            Err(_) if place.as_os_str() == "-" => {
+                "the standard input is not read: write it into a file".to_owned()
+            }
             Err(error) => format!("cannot read the file: {error}"),
         };
         return Err(vec![format!("{}: {says}", place.display())]);
@@ -153,7 +164,16 @@ fn remarks(lowered: &Lowered) -> String {
 
 /// Writes the document and its files; says where.
 fn written(directory: &Path, lowered: &Lowered) -> Result<String, String> {
-    let cannot = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    let cannot = |path: &Path, error: io::Error| {
+        let says = match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                "it is there, and nothing is replaced: name another directory with -o, or take it away"
+                    .to_owned()
+            }
+            _ => error.to_string(),
+        };
+        format!("{}: {says}", path.display())
+    };
     let document = directory.join("tollgate.yaml");
     make(directory).map_err(|error| cannot(directory, error))?;
     write(&document, lowered.document.as_bytes()).map_err(|error| cannot(&document, error))?;

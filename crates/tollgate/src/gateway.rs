@@ -20,7 +20,7 @@ use policy::subject::Whose;
 use crate::budget::now_ms;
 use crate::calibration::said::as_json;
 use crate::identity::KeysState;
-use crate::keyring::{self, Keyring, Rotation, Wanted};
+use crate::keyring::{self, Change, Keyring, Rotation, Wanted};
 use crate::metrics;
 use crate::running::Running;
 use crate::services::now_s;
@@ -88,6 +88,7 @@ impl Gateway for Running {
 
     type NewKey = Wanted;
     type Rotation = Rotation;
+    type KeyChange = Change;
 
     fn keys(&self, after: Option<&str>, most: usize) -> Result<Vec<serde_json::Value>, KeyFault> {
         let mut file = keys_of(self)?.read()?;
@@ -124,6 +125,13 @@ impl Gateway for Running {
         let revision = self.current().revision;
         let (key, entry) = keys.create(wanted, now_s(), &revision.snapshot)?;
         Ok(changed(self, &entry, Some(key.key)))
+    }
+
+    fn change_key(&self, id: &str, change: Change) -> Result<Changed, KeyFault> {
+        let keys = keys_of(self)?;
+        let revision = self.current().revision;
+        let (_, entry) = keys.change(id, change, now_s(), &revision.snapshot)?;
+        Ok(changed(self, &entry, None))
     }
 
     fn rotate_key(&self, id: &str, how: Rotation) -> Result<Changed, KeyFault> {

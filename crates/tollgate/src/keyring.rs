@@ -1,8 +1,9 @@
-//! The keys of a configuration: made, listed, rotated and revoked. `tollgate keys` and the admin API both do it here.
+//! The keys of a configuration: made, listed, changed, rotated and revoked. `tollgate keys` and the admin API both do it here.
 //!
 //! Invariant: what is not checked here goes into no file; the secret of a key is kept nowhere.
 //! Not here: how the file is changed (`store`), what a key is (`identity::keys`).
 
+mod change;
 mod priced;
 mod store;
 mod time;
@@ -14,11 +15,13 @@ use admin::KeyFault;
 use config::{CredentialKind, Loaded};
 use identity::keys::{Entry, KeyFile, NewKey, Previous, WrittenBudget, WrittenLimit};
 use ledger::date;
+use policy::model::ModelPattern;
 use policy::snapshot::Snapshot;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use serde_json::Value;
 
+pub(crate) use self::change::Change;
 pub(crate) use self::store::Absent;
 pub(crate) use self::time::Time;
 
@@ -174,15 +177,17 @@ impl Keyring {
                 wanted.workload
             )));
         }
-        if wanted.expires.is_some_and(|expires| expires.seconds() == 0) {
-            let says = "expires: a key that is never good; write how long it is, such as 90d";
-            return Err(KeyFault::Wrong(says.to_owned()));
-        }
-        if !wanted.budgets.is_empty() && !self.has_ledger {
+        check_end(wanted.expires)?;
+        self.check_budgets(&wanted.budgets)
+    }
+
+    /// Whether budgets can be kept to.
+    fn check_budgets(&self, budgets: &[WrittenBudget]) -> Result<(), KeyFault> {
+        if !budgets.is_empty() && !self.has_ledger {
             let says = "a budget needs a ledger, from which it is read back after a restart; write ledger: { path: usage.db }";
             return Err(KeyFault::Wrong(says.to_owned()));
         }
-        let budgets = wanted.budgets.iter().filter_map(WrittenBudget::lowered);
+        let budgets = budgets.iter().filter_map(WrittenBudget::lowered);
         let days = budgets.map(|budget| budget.calendar.every.days_max());
         let longest = days.max().unwrap_or(0);
         if longest > self.period_days_max {
@@ -193,6 +198,33 @@ impl Keyring {
             return Err(KeyFault::Wrong(says));
         }
         Ok(())
+    }
+
+    /// Changes what a key may, and gives it as it was and as it is. What it has spent stays spent.
+    pub(crate) fn change(
+        &self,
+        id: &str,
+        change: Change,
+        now: u64,
+        s: &Snapshot,
+    ) -> Result<(Entry, Entry), KeyFault> {
+        if change.is_nothing() {
+            let says = "nothing is to change; say a name, tags, models, limits, budgets or an end";
+            return Err(KeyFault::Wrong(says.to_owned()));
+        }
+        check_end(change.expires.flatten())?;
+        if let Some(Some(budgets)) = &change.budgets {
+            self.check_budgets(budgets)?;
+        }
+        store::change(&self.file, self.absent, |file| {
+            let entry = of_id(file, id)?;
+            is_good(entry, now)?;
+            let next = change.applied(entry, now)?;
+            if next.budgets != entry.budgets || next.models != entry.models {
+                priced::check(&next, s).map_err(KeyFault::Wrong)?;
+            }
+            Ok((std::mem::replace(entry, next.clone()), next))
+        })
     }
 
     /// Gives a key another secret.
@@ -207,14 +239,7 @@ impl Keyring {
         let overlap = how.overlap.unwrap_or(Time::OVERLAP).seconds();
         let entry = store::change(&self.file, self.absent, |file| {
             let entry = of_id(file, id)?;
-            if entry.revoked_unix_s.is_some() {
-                return Err(KeyFault::Revoked(id.to_owned()));
-            }
-            if entry.expires_unix_s.is_some_and(|at| now >= at) {
-                return Err(KeyFault::Wrong(format!(
-                    "the key {id} has expired; make another"
-                )));
-            }
+            is_good(entry, now)?;
             // Who gives no overlap wants every older one to end.
             let older = entry.previous.as_ref().filter(|old| now < old.until_unix_s);
             if let Some(older) = older.filter(|_| overlap > 0 && !how.force) {
@@ -241,6 +266,46 @@ impl Keyring {
             Ok(entry.clone())
         })
     }
+}
+
+/// How long a key is to be good, where it is said.
+fn check_end(expires: Option<Time>) -> Result<(), KeyFault> {
+    if expires.is_some_and(|expires| expires.seconds() == 0) {
+        let says = "expires: a key that is never good; write how long it is, such as 90d";
+        return Err(KeyFault::Wrong(says.to_owned()));
+    }
+    Ok(())
+}
+
+/// Who has ended stays ended.
+fn is_good(entry: &Entry, now: u64) -> Result<(), KeyFault> {
+    let id = &entry.id;
+    if entry.revoked_unix_s.is_some() {
+        return Err(KeyFault::Revoked(id.clone()));
+    }
+    if entry.expires_unix_s.is_some_and(|at| now >= at) {
+        let says = format!("the key {id} has expired; make another");
+        return Err(KeyFault::Wrong(says));
+    }
+    Ok(())
+}
+
+/// The models of a key that no route of its workload takes.
+pub(crate) fn untaken(entry: &Entry, s: &Snapshot) -> Vec<String> {
+    let caller = entry.caller();
+    let Some(workload) = s.workload_named(entry.workload.as_bytes()) else {
+        return Vec::new();
+    };
+    let routes = s.grants(workload).iter();
+    let routes = routes.filter_map(|grant| s.route(grant.route));
+    let routes: Vec<_> = routes.filter(|route| !route.is_plain).collect();
+    let takes = |model: &ModelPattern| {
+        let mut routes = routes.iter();
+        routes.any(|route| route.models.is_empty() || route.models.iter().any(|of| of.meets(model)))
+    };
+    let named = entry.models.iter().zip(&caller.models);
+    let untaken = named.filter(|(_, model)| !takes(model));
+    untaken.map(|(name, _)| name.clone()).collect()
 }
 
 /// The key of an id.

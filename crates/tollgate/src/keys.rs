@@ -1,23 +1,24 @@
-//! `tollgate keys`: makes, lists, rotates and revokes keys of the gate's own.
+//! `tollgate keys`: makes, lists, changes, rotates and revokes keys of the gate's own.
 //!
 //! A gate that runs watches the file and knows of a change within a second.
 //! Invariant: the secret of a key is shown once, when it is made, and is kept nowhere.
 //! Not here: what is done to them (`keyring`), what a key is (`identity::keys`).
 
 mod arguments;
+mod written;
 
 use std::io::IsTerminal;
 use std::path::Path;
 
 use admin::KeyFault;
-use identity::keys::NewKey;
+use identity::keys::{Entry, NewKey};
 use ledger::date;
 use ledger::report::laid_out;
 use policy::snapshot::Snapshot;
 
 pub(crate) use self::arguments::Keys;
-use self::arguments::{Create, List, Revoke, Rotate, Verb, Where};
-use crate::keyring::{Absent, Keyring, Rotation, Wanted, row, state};
+use self::arguments::{Change, Create, List, Part, Revoke, Rotate, Verb, Where};
+use crate::keyring::{self, Absent, Keyring, Rotation, Wanted, row, state};
 use crate::running::load;
 use crate::services::now_s;
 use crate::source::Source;
@@ -32,6 +33,7 @@ pub(crate) fn keys(asked: &Keys) -> Result<String, String> {
     match &asked.verb {
         Verb::Create(asked) => create(asked),
         Verb::List(asked) => list(asked),
+        Verb::Change(asked) => change(asked),
         Verb::Rotate(asked) => rotate(asked),
         Verb::Revoke(asked) => revoke(asked),
     }
@@ -102,7 +104,79 @@ fn create(asked: &Create) -> Result<String, String> {
         expires: asked.expires,
     };
     let (key, entry) = keyring.create(wanted, now_s(), &snapshot).map_err(said)?;
+    warn_of(&entry, &snapshot);
     Ok(shown_once(&key, asked.json, "made", &entry.workload))
+}
+
+/// Models that a key names and that no route of its workload takes: a slip most often, or of a route that comes later.
+fn warn_of(entry: &Entry, s: &Snapshot) {
+    for model in keyring::untaken(entry, s) {
+        tracing::warn!(
+            "no route of the workload {} takes the model {model}",
+            entry.workload
+        );
+    }
+}
+
+fn change(asked: &Change) -> Result<String, String> {
+    let (keyring, snapshot) = keyring(asked.config.config.as_deref())?;
+    let now = now_s();
+    let changed = keyring.change(&asked.id, wanted(asked)?, now, &snapshot);
+    let (before, after) = changed.map_err(said)?;
+    if after.models != before.models {
+        warn_of(&after, &snapshot);
+    }
+    if asked.json {
+        return Ok(row(&after, now).to_string());
+    }
+    let mut says = format!(
+        "{} of the workload {} is changed; a gate that runs with this file goes by it within a second",
+        after.id, after.workload
+    );
+    let parts = written::parts(&before)
+        .into_iter()
+        .zip(written::parts(&after));
+    for ((name, was), (_, is)) in parts.filter(|((_, was), (_, is))| was != is) {
+        says.push_str(&format!("\n  {name}: {was} -> {is}"));
+    }
+    Ok(says)
+}
+
+/// What is to change; a kind that is named and one that is taken away cannot be the same.
+fn wanted(asked: &Change) -> Result<keyring::Change, String> {
+    let part = |part: Part, name: &str, option: &str, is_said: bool| match (
+        is_said,
+        asked.without.contains(&part),
+    ) {
+        (true, true) => Err(format!("--{option} and --without {name}: say one of them")),
+        (_, is_taken) => Ok(is_taken),
+    };
+    /// What is said, or that it is taken away.
+    fn change<T>(said: Option<T>, is_taken: bool) -> Option<Option<T>> {
+        said.map(Some).or_else(|| is_taken.then_some(None))
+    }
+    fn list<T: Clone>(list: &[T]) -> Option<Vec<T>> {
+        (!list.is_empty()).then(|| list.to_vec())
+    }
+    let tags = list(&asked.tag).map(|tags| tags.into_iter().collect());
+    let (models, limits, budgets) = (list(&asked.model), list(&asked.limit), list(&asked.budget));
+    let without = [
+        part(Part::Name, "name", "name", asked.name.is_some())?,
+        part(Part::Tags, "tags", "tag", tags.is_some())?,
+        part(Part::Models, "models", "model", models.is_some())?,
+        part(Part::Limits, "limits", "limit", limits.is_some())?,
+        part(Part::Budgets, "budgets", "budget", budgets.is_some())?,
+        part(Part::Expires, "expires", "expires", asked.expires.is_some())?,
+    ];
+    let [no_name, no_tags, no_models, no_limits, no_budgets, no_end] = without;
+    Ok(keyring::Change {
+        name: change(asked.name.clone(), no_name),
+        tags: change(tags, no_tags),
+        models: change(models, no_models),
+        limits: change(limits, no_limits),
+        budgets: change(budgets, no_budgets),
+        expires: change(asked.expires, no_end),
+    })
 }
 
 fn rotate(asked: &Rotate) -> Result<String, String> {
@@ -129,8 +203,15 @@ fn revoke(asked: &Revoke) -> Result<String, String> {
 
 fn list(asked: &List) -> Result<String, String> {
     let keyring = keyring_at_least(&asked.at)?;
-    let file = keyring.read().map_err(said)?;
+    let mut file = keyring.read().map_err(said)?;
     let now = now_s();
+    if let Some(id) = &asked.id {
+        let entry = keyring::of_id(&mut file, id).map_err(said)?;
+        return Ok(match asked.json {
+            true => row(entry, now).to_string(),
+            false => one(entry, now),
+        });
+    }
     if asked.json {
         let keys: Vec<_> = file.entries.iter().map(|entry| row(entry, now)).collect();
         return serde_json::to_string_pretty(&keys).map_err(|error| error.to_string());
@@ -156,6 +237,22 @@ fn list(asked: &List) -> Result<String, String> {
     }));
     let width = width::of(std::io::stdout());
     Ok(laid_out(&rows, heads.len(), width))
+}
+
+/// One key, line by line.
+fn one(entry: &Entry, now: u64) -> String {
+    let made = date::timestamp(entry.created_unix_s.saturating_mul(1000));
+    let user = entry.user.clone().unwrap_or_else(|| "none".to_owned());
+    let whose = [
+        ("id", entry.id.clone()),
+        ("workload", entry.workload.clone()),
+        ("user", user),
+        ("state", state(entry, now).to_owned()),
+        ("made", made),
+    ];
+    let lines = whose.into_iter().chain(written::parts(entry));
+    let lines: Vec<String> = lines.map(|(name, is)| format!("{name:<9} {is}")).collect();
+    lines.join("\n")
 }
 
 /// A key on its way to its owner.

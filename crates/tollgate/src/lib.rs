@@ -45,6 +45,7 @@ mod metrics;
 mod needs;
 pub mod output;
 mod pages;
+mod pickers;
 mod pool;
 mod prices;
 mod responses;

@@ -13,6 +13,15 @@ use std::time::SystemTime;
 /// What of a file tells that it changed.
 type Mark = Option<(SystemTime, u64, u64, u32)>;
 
+/// Why a reload is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A file changed, or somebody asked for it.
+    News,
+    /// Files are watched since the last one alone, and may have changed as it read them: as a rule nothing is new.
+    Doubt,
+}
+
 /// What a reload gives: the files to watch now, and the version, or why it was refused.
 pub(crate) type Reloaded = (Arc<[PathBuf]>, Result<String, String>);
 
@@ -35,22 +44,22 @@ impl Marks {
     }
 
     /// Reloads where a file changed; waits for who reloads just now.
-    pub(crate) fn catch_up(&self, reload: impl FnOnce() -> Reloaded) {
+    pub(crate) fn catch_up(&self, reload: impl FnOnce(Cause) -> Reloaded) {
         self.lock().catch_up(reload);
     }
 
     /// The same, unless somebody reloads just now: the next look sees what came after.
-    pub(crate) fn try_to_catch_up(&self, reload: impl FnOnce() -> Reloaded) {
+    pub(crate) fn try_to_catch_up(&self, reload: impl FnOnce(Cause) -> Reloaded) {
         if let Ok(mut seen) = self.0.try_lock() {
             seen.catch_up(reload);
         }
     }
 
     /// Reloads whether a file changed or not.
-    pub(crate) fn reload(&self, reload: impl FnOnce() -> Reloaded) -> Result<String, String> {
+    pub(crate) fn reload(&self, reload: impl FnOnce(Cause) -> Reloaded) -> Result<String, String> {
         let mut seen = self.lock();
         seen.marks = look(&seen.files);
-        seen.reload(reload)
+        seen.reload(|| reload(Cause::News))
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
@@ -59,12 +68,19 @@ impl Marks {
 }
 
 impl Seen {
-    fn catch_up(&mut self, reload: impl FnOnce() -> Reloaded) {
+    fn catch_up(&mut self, reload: impl FnOnce(Cause) -> Reloaded) {
         let now = look(&self.files);
         if now != self.marks {
+            let known = self
+                .marks
+                .iter()
+                .zip(&now)
+                .filter(|(mark, _)| mark.is_some());
+            let is_same = known.into_iter().all(|(mark, now)| mark == now);
+            let cause = if is_same { Cause::Doubt } else { Cause::News };
             self.marks = now;
             // What was refused is in the log.
-            drop(self.reload(reload));
+            drop(self.reload(|| reload(cause)));
         }
     }
 
@@ -106,9 +122,10 @@ mod tests {
         std::fs::write(&one, "1").expect("a file");
         let (first, both): (Arc<[_]>, Arc<[_]>) =
             ([one.clone()].into(), [one.clone(), two.clone()].into());
-        let reads = Cell::new(0);
-        let reload = || {
+        let (reads, cause) = (Cell::new(0), Cell::new(Cause::News));
+        let reload = |why| {
             reads.set(reads.get() + 1);
+            cause.set(why);
             (Arc::clone(&both), Ok("v".to_owned()))
         };
         let marks = Marks::of(first);
@@ -120,12 +137,12 @@ mod tests {
         // The other one is new, and may have changed since it was read: it is read once more.
         marks.try_to_catch_up(reload);
         marks.catch_up(reload);
-        assert_eq!(reads.get(), 2);
+        assert_eq!((reads.get(), cause.get()), (2, Cause::Doubt));
         // From now on it is watched, from its making to its end.
         std::fs::write(&two, "1").expect("a file");
         marks.try_to_catch_up(reload);
         marks.catch_up(reload);
-        assert_eq!(reads.get(), 3);
+        assert_eq!((reads.get(), cause.get()), (3, Cause::News));
         std::fs::remove_file(&two).expect("it is there");
         marks.catch_up(reload);
         assert_eq!(reads.get(), 4);
@@ -142,12 +159,12 @@ mod tests {
         let marks = Marks::of([one.clone()].into());
         // After it was read, and the list of files is another one, too.
         std::fs::write(&one, "12").expect("a file");
-        marks.catch_up(|| {
+        marks.catch_up(|_| {
             std::fs::write(&one, "123").expect("a file");
             ([two.clone(), one.clone()].into(), Ok(String::new()))
         });
         let is_read = Cell::new(false);
-        marks.catch_up(|| {
+        marks.catch_up(|_| {
             is_read.set(true);
             ([two.clone(), one.clone()].into(), Ok(String::new()))
         });

@@ -19,7 +19,7 @@ use policy::admin::Access;
 use policy::clock::Mono;
 use policy::revision::Revision;
 use policy::snapshot::{Route, Snapshot};
-use proxy::gate::{Connectors, Gate, RuntimeConfig};
+use proxy::gate::{Connectors, Gate, RuntimeConfig, trusted};
 use proxy::quota::Quota;
 use proxy::tls;
 use telemetry::{AccessLog, Conditions, Traces};
@@ -41,7 +41,7 @@ use crate::ledger_log;
 use crate::listeners;
 use crate::login;
 use crate::manifests;
-use crate::marks::{Marks, Reloaded};
+use crate::marks::{Cause, Marks, Reloaded};
 use crate::needs;
 use crate::pool::{self, Pool};
 use crate::services::{Made, Moment, Services};
@@ -333,7 +333,7 @@ fn connectors(loaded: &Loaded, sources: &dyn Sources) -> Result<Connectors, Stri
     let endpoints = loaded.snapshot.endpoints.iter();
     for endpoint in endpoints.filter(|endpoint| endpoint.origin.tls) {
         let origin = &endpoint.origin;
-        let key = (origin.ca_file.clone(), origin.certificate.clone());
+        let key = trusted(origin);
         if connectors.contains_key(&key) {
             continue;
         }
@@ -425,7 +425,7 @@ impl Running {
 
     /// Reloads where a watched file changed, unless that is going on.
     pub(crate) fn look(&self) {
-        self.origin.marks.try_to_catch_up(|| self.reload());
+        self.origin.marks.try_to_catch_up(|why| self.reload(why));
         if self.again().is_due(Instant::now()) {
             // What was refused is in the log.
             drop(self.reload_now());
@@ -437,12 +437,12 @@ impl Running {
 
     /// Has what changed before it was called taken, if it is good.
     pub(crate) fn catch_up(&self) {
-        self.origin.marks.catch_up(|| self.reload());
+        self.origin.marks.catch_up(|why| self.reload(why));
     }
 
     /// Reloads, and gives the version, or why it was refused.
     pub(crate) fn reload_now(&self) -> Result<String, String> {
-        self.origin.marks.reload(|| self.reload())
+        self.origin.marks.reload(|why| self.reload(why))
     }
 
     /// The cluster whose objects are the configuration.
@@ -510,7 +510,7 @@ impl Running {
     }
 
     /// Loads anew and publishes, or says why not and changes nothing. One at a time: [`Marks`] sees to it.
-    fn reload(&self) -> Reloaded {
+    fn reload(&self, why: Cause) -> Reloaded {
         let before = self.current();
         if !self.origin.can_change() {
             let says =
@@ -520,6 +520,12 @@ impl Running {
         let files = Files::default();
         let world = Keeping(&files);
         let loaded = self.origin.load(&world);
+        // Nothing is told twice.
+        let is_known = |loaded: &Loaded| {
+            let is_same = before.revision.says(&loaded.snapshot);
+            why == Cause::Doubt && is_same && self.last_reload_good.load(Ordering::SeqCst)
+        };
+        let is_known = loaded.as_ref().is_ok_and(is_known);
         let result = loaded
             .map_err(|faults| Refused {
                 says: faults.to_string(),
@@ -530,13 +536,13 @@ impl Running {
                 let watched = loaded.watched.clone();
                 self.stay_where_they_are(&mut loaded);
                 let changed = self.origin.fixed.changed(&fixed(&loaded));
-                if !changed.is_empty() {
+                if !changed.is_empty() && !is_known {
                     tracing::warn!(
                         settings = changed.join(", "),
                         "these changed settings take effect at the next start"
                     );
                 }
-                for warning in &loaded.warnings {
+                for warning in loaded.warnings.iter().filter(|_| !is_known) {
                     tracing::warn!("{warning}");
                 }
                 let refused = |says, may_pass| Refused {
@@ -560,7 +566,7 @@ impl Running {
                 let moment = Moment::Reload(&self.services);
                 let (counters, next, current) =
                     made(loaded, cache, next, &world, moment).map_err(failed)?;
-                if has_tokenizers && counting.is_none() {
+                if has_tokenizers && counting.is_none() && !is_known {
                     tracing::warn!(
                         "tokenizers, of which there were none, take effect at the next start"
                     );
@@ -580,9 +586,11 @@ impl Running {
                 }
                 let watched = Arc::clone(&current.watched);
                 let version = current.revision.snapshot.version.clone();
-                tracing::info!(version, "configuration taken");
-                // Counted before it is to be seen, so that who sees it finds it counted.
-                self.reloads[0].fetch_add(1, Ordering::SeqCst);
+                if !is_known {
+                    tracing::info!(version, "configuration taken");
+                    // Counted before it is to be seen, so that who sees it finds it counted.
+                    self.reloads[0].fetch_add(1, Ordering::SeqCst);
+                }
                 self.publish(&publication, current);
                 listeners::listen(&self.gate, &addresses);
                 *self
@@ -600,7 +608,8 @@ impl Running {
                 watched: consulted,
                 may_pass,
             }) => {
-                if self.again().begin(&says, may_pass, Instant::now()) {
+                let is_news = self.again().begin(&says, may_pass, why, Instant::now());
+                if is_news {
                     tracing::error!(
                         kept = before.revision.snapshot.version,
                         see = "docs/troubleshooting.md#configuration-refused-the-old-one-stays-in-force",
@@ -612,7 +621,8 @@ impl Running {
                     tracing::error!("the file of keys cannot be used either: {fault}");
                 }
                 self.are_keys_taken.store(taken.is_ok(), Ordering::SeqCst);
-                self.reloads[1].fetch_add(1, Ordering::SeqCst);
+                self.reloads[1]
+                    .fetch_add(u64::from(is_news || why == Cause::News), Ordering::SeqCst);
                 self.last_reload_good.store(false, Ordering::SeqCst);
                 let mut watched = before.watched.to_vec();
                 watched.extend(consulted);

@@ -24,6 +24,7 @@ use ledger::Batches;
 use policy::batches::{BatchStore, Nobody};
 
 use crate::descriptions::Descriptions;
+use crate::pickers::Pickers;
 use crate::responses::Responses;
 use crate::stdio::Bridges;
 use crate::watched::Watched;
@@ -65,6 +66,8 @@ pub(crate) struct Services {
     pub(crate) descriptions: Descriptions,
     /// Engines that are asked what they have to do.
     pub(crate) watched: Watched,
+    /// Whoever picks an address of a backend.
+    pub(crate) pickers: Pickers,
     /// Where people log in: of each listener, by what is written.
     providers: Mutex<HashMap<&'static str, (LoginClient, OpenId)>>,
     /// What seals sessions where nothing is configured for that.

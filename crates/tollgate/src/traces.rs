@@ -22,7 +22,7 @@ pub(crate) fn start(settings: &config::Traces) -> Result<(Traces, Sampling), Str
 pub(crate) fn endpoint(settings: &config::Traces) -> Result<OtlpEndpoint, String> {
     let trust = settings
         .tls
-        .then(|| proxy::tls::client(settings.ca_pem.as_deref(), None));
+        .then(|| proxy::tls::client(settings.ca_pem.as_deref(), None, &[]));
     Ok(OtlpEndpoint {
         host: settings.host.clone(),
         port: settings.port,

@@ -13,7 +13,7 @@ use proxy::tls::ClientConfig;
 
 /// Trust in the system's roots, or in a bundle (PEM) alone where one is given.
 pub(crate) fn trust(ca_pem: Option<&[u8]>) -> Result<Tls, String> {
-    let config = proxy::tls::client(ca_pem, None).map_err(|fault| fault.to_string())?;
+    let config = proxy::tls::client(ca_pem, None, &[]).map_err(|fault| fault.to_string())?;
     Ok(Tls::of(config))
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn of_origin(
         .transpose()
         .map_err(|error| Untrusted::Unread(format!("{}: {error}", origin.ca_file)))?;
     let identity = shown.map(|of| (&*of.certificate_pem, of.key_pem.expose()));
-    let made = proxy::tls::client(bundle.as_deref(), identity);
+    let made = proxy::tls::client(bundle.as_deref(), identity, &origin.alt_names);
     let shown_at = || shown.map(|of| of.place.clone());
     made.map_err(|fault| Untrusted::Unusable(shown_at(), fault.to_string()))
 }

@@ -9,7 +9,9 @@ mod object;
 mod path;
 mod result;
 
-pub use lines::{Calls, LINE_BYTES_MAX, LINES_MAX, LineFault, OneCall, Requests, file_named};
+pub use lines::{
+    Calls, Creation, LINE_BYTES_MAX, LINES_MAX, LineFault, OneCall, Requests, creation,
+};
 pub use object::{OBJECT_BYTES_MAX, Object};
 pub use path::{Asked, Named, asked};
 pub use result::{ResultLines, Served, Told, told};

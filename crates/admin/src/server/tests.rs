@@ -52,6 +52,12 @@ struct Rotation {
     overlap: Option<String>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyChange {
+    name: String,
+}
+
 impl Fake {
     fn did(&self, what: String) {
         self.done.lock().expect("no panic").push(what);
@@ -169,6 +175,7 @@ impl Gateway for Fake {
 
     type NewKey = NewKey;
     type Rotation = Rotation;
+    type KeyChange = KeyChange;
 
     fn keys(&self, after: Option<&str>, most: usize) -> Result<Vec<Value>, KeyFault> {
         if self.ledger.is_none() {
@@ -187,6 +194,11 @@ impl Gateway for Fake {
         let amounts: u64 = wanted.limits.iter().map(|limit| limit.amount).sum();
         self.did(format!("create {} {amounts}", wanted.workload));
         changed(ID, &wanted.workload, Some("canary-new"))
+    }
+
+    fn change_key(&self, id: &str, change: KeyChange) -> Result<Changed, KeyFault> {
+        self.did(format!("change {id} {}", change.name));
+        changed(id, "w", None)
     }
 
     fn rotate_key(&self, id: &str, how: Rotation) -> Result<Changed, KeyFault> {

@@ -40,10 +40,19 @@ pub(super) fn parse(text: &str) -> Result<Tree, String> {
 
 fn first(errors: &cel::ParseErrors) -> String {
     match errors.errors.first() {
-        Some(error) => format!(
-            "line {}, column {}: {}",
-            error.pos.0, error.pos.1, error.msg
-        ),
+        Some(error) => {
+            let says = match error.msg.split_once("token recognition error at: '") {
+                Some((_, at)) if at.starts_with('=') => {
+                    "= is no operator here; == compares".to_owned()
+                }
+                Some((_, at)) => {
+                    let at = at.trim_end_matches('\'').trim_end();
+                    format!("{at:?} is nothing that an expression has")
+                }
+                None => error.msg.clone(),
+            };
+            format!("line {}, column {}: {says}", error.pos.0, error.pos.1)
+        }
         None => "is no expression".to_owned(),
     }
 }

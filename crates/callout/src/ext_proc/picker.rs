@@ -114,6 +114,7 @@ impl Picker for EndpointPicker {
     fn pick(&self, call: PickedCall) -> Later<Picked> {
         let (processor, questions) = (Arc::clone(&self.processor), Arc::clone(&self.questions));
         let adds_fields = self.adds_fields;
+        let (asking, before) = (Arc::clone(&self.processor), processor.heard());
         let asked = self.handle.ask(self.within, async move {
             let picked = ask(&processor, &call, adds_fields).await;
             // One that was kept may have gone unnoticed.
@@ -128,6 +129,10 @@ impl Picker for EndpointPicker {
         });
         Box::pin(async move {
             let picked = asked.await;
+            // Its machine may be gone without a word, while another of the same name would answer.
+            if matches!(picked, Err(Fault::Late { .. })) && asking.heard() == before {
+                asking.forget();
+            }
             questions.note(picked.is_ok());
             picked.unwrap_or_else(|fault| Picked::Unavailable(fault.to_string().into()))
         })

@@ -56,6 +56,14 @@ struct Rig {
     connections: Arc<AtomicUsize>,
 }
 
+/// One whose first connections lead to nobody: what is sent there is taken, and nothing comes back.
+fn rig_behind(
+    holes: usize,
+    acting: impl Fn(&ProcessingRequest) -> Does + Send + Sync + 'static,
+) -> Rig {
+    rig_of(false, holes, acting)
+}
+
 fn rig(acting: impl Fn(&ProcessingRequest) -> Does + Send + Sync + 'static) -> Rig {
     rig_where(false, acting)
 }
@@ -65,13 +73,28 @@ fn rig_where(
     adds_fields: bool,
     acting: impl Fn(&ProcessingRequest) -> Does + Send + Sync + 'static,
 ) -> Rig {
+    rig_of(adds_fields, 0, acting)
+}
+
+fn rig_of(
+    adds_fields: bool,
+    holes: usize,
+    acting: impl Fn(&ProcessingRequest) -> Does + Send + Sync + 'static,
+) -> Rig {
     let acting: Arc<Acting> = Arc::new(acting);
     let (tell, told) = unbounded_channel();
     let connections = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&connections);
     let memory: Memory = Arc::new(move |_| {
-        counted.fetch_add(1, Ordering::Relaxed);
+        let before = counted.fetch_add(1, Ordering::Relaxed);
         let (ours, theirs) = tokio::io::duplex(64 << 10);
+        if before < holes {
+            tokio::spawn(async move {
+                let _open = theirs;
+                std::future::pending::<()>().await;
+            });
+            return Ok(ours);
+        }
         tokio::spawn(serve(theirs, Arc::clone(&acting), tell.clone()));
         Ok(ours)
     });
@@ -263,6 +286,26 @@ fn addresses(picked: &Picked) -> Vec<String> {
 async fn heard(told: &mut Told) -> ProcessingRequest {
     let request = told.recv().await.expect("a server");
     request.expect("a message, and no end")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_on_which_nothing_is_heard_is_not_asked_again() {
+    let rig = rig_behind(1, |request| match is_whole(request) {
+        true => Does::Say(vec![in_header("10.0.0.2:8000")]),
+        false => Does::Say(Vec::new()),
+    });
+    let picked = rig.picker.pick(call(b"1")).await;
+    assert!(matches!(picked, Picked::Unavailable(_)), "{picked:?}");
+    let picked = rig.picker.pick(call(b"2")).await;
+    assert_eq!(addresses(&picked), ["10.0.0.2:8000"]);
+    assert_eq!(rig.connections.load(Ordering::Relaxed), 2);
+    // One that is slow is not gone.
+    let rig = rig_behind(0, |_| Does::Say(Vec::new()));
+    for _ in 0..2 {
+        let picked = rig.picker.pick(call(b"1")).await;
+        assert!(matches!(picked, Picked::Unavailable(_)), "{picked:?}");
+    }
+    assert_eq!(rig.connections.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]

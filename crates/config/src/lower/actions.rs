@@ -161,7 +161,8 @@ impl super::Lowering<'_> {
                 let first = rules.first().map(|rule| &rule.path);
                 let is_one = rules.iter().all(|rule| Some(&rule.path) == first);
                 let edit = first.and_then(|path| PathEdit::prefix(path, &prefix.value.0));
-                if edit.is_none() || !is_one {
+                // A path that is faulty has its fault.
+                if !rules.is_empty() && (edit.is_none() || !is_one) {
                     let says = "replaces the beginning of a path, and the route takes several, or one with braces";
                     self.fault(place, says, "write one match.path, such as /files/*");
                 }

@@ -100,6 +100,7 @@ impl super::Lowering<'_> {
             .tls_name
             .value()
             .map(|name| Arc::from(name.0.as_str()));
+        let alt_names = self.alt_names(written);
         let mut exchanges_tokens = false;
         let mut endpoints = Vec::new();
         for (index, address) in addresses.into_iter().enumerate() {
@@ -168,6 +169,10 @@ impl super::Lowering<'_> {
                     is_kept_off_the_link: has_tools || is_elsewhere,
                     is_kept_off_the_machine: is_elsewhere,
                     tls_name: tls_name.clone().filter(|_| *tls),
+                    alt_names: match tls {
+                        true => Arc::clone(&alt_names),
+                        false => Arc::default(),
+                    },
                 },
                 authority: authority.clone(),
                 base_path: base_path.clone(),

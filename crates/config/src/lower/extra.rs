@@ -5,7 +5,10 @@
 //! be a key stands in a query.
 //! Not here: how they take the place of what the client sent (`policy::exchange`).
 
-use policy::snapshot::{AddedHeader, AddedMember};
+use std::sync::Arc;
+
+use policy::snapshot::{AddedHeader, AddedMember, AddedValue};
+use policy::wire::head::Known;
 use sha2::{Digest, Sha256};
 
 use super::backend::Address;
@@ -16,6 +19,9 @@ use crate::scalar::{Name, encoded};
 use crate::schema::Backend;
 use crate::schema::credential::UpstreamCredential;
 
+/// Names of which a certificate has to have one.
+const ALT_NAMES_MAX: usize = 16;
+
 impl super::Lowering<'_> {
     pub(super) fn added_headers(&mut self, written: &Backend) -> Vec<AddedHeader> {
         let mut headers: Vec<AddedHeader> = Vec::new();
@@ -24,7 +30,7 @@ impl super::Lowering<'_> {
             self.not_a_key(&value.place, &value.value.0);
             let header = AddedHeader {
                 name: name.value.0.as_bytes().into(),
-                value: value.value.0.as_bytes().into(),
+                value: AddedValue::Fixed(value.value.0.as_bytes().into()),
             };
             if headers.iter().any(|known| known.name == header.name) {
                 self.refuse(
@@ -41,10 +47,43 @@ impl super::Lowering<'_> {
         {
             headers.push(AddedHeader {
                 name: name.as_bytes().into(),
-                value: value.as_bytes().into(),
+                value: AddedValue::Fixed(value.as_bytes().into()),
             });
         }
+        self.betas(written, &mut headers);
         headers
+    }
+
+    /// The values of `anthropic-beta` that pass, where they are named.
+    fn betas(&mut self, written: &Backend, headers: &mut Vec<AddedHeader>) {
+        let named = written.anthropic_betas.items();
+        let Some(first) = named.first() else { return };
+        let name = Known::AnthropicBeta.name();
+        let is_written = headers.iter().any(|said| *said.name == *name.as_bytes());
+        let passed = written.api_headers.items();
+        let is_withheld = !written.api_headers.is_absent()
+            && !passed
+                .iter()
+                .any(|at| at.value.0 == Some(Known::AnthropicBeta));
+        for (is_so, says) in [
+            (
+                is_written,
+                "stands beside headers, which say all of anthropic-beta",
+            ),
+            (
+                is_withheld,
+                "stands beside api_headers, which leave anthropic-beta out",
+            ),
+        ] {
+            if is_so {
+                self.fault(&first.place, says, "leave one of them out");
+            }
+        }
+        let values = named.iter().map(|at| at.value.0.as_str().into());
+        headers.push(AddedHeader {
+            name: name.as_bytes().into(),
+            value: AddedValue::OfClient(values.collect()),
+        });
     }
 
     pub(super) fn added_query(&mut self, written: &Backend) -> Vec<AddedMember> {
@@ -83,6 +122,24 @@ impl super::Lowering<'_> {
     }
 
     /// What tells the certificate that the gate shows; empty for none.
+    /// The names of which its certificate has to have one.
+    pub(super) fn alt_names(&mut self, written: &Backend) -> Arc<[Box<str>]> {
+        let mut names: Vec<Box<str>> = Vec::new();
+        for at in written.alt_names.items() {
+            let name = at.value.0.as_str();
+            match names.iter().any(|known| **known == *name) {
+                true => self.twice(at),
+                false if names.len() == ALT_NAMES_MAX => {
+                    let says = format!("is one of more than {ALT_NAMES_MAX} names");
+                    self.fault(&at.place, says, "keep those that its certificates have");
+                    break;
+                }
+                false => names.push(name.into()),
+            }
+        }
+        names.into()
+    }
+
     pub(super) fn client_certificate(
         &mut self,
         name: &At<Name>,

@@ -2,10 +2,11 @@
 //!
 //! A server becomes a backend, and a rule a route, that no call to a model can take; so they have pools, credentials, limits and
 //! labels as all others. Their names begin with `mcp:`, which no name in a document can.
-//! Invariant: a workload has one such rule at most.
+//! Invariant: a workload has one such rule at most for each path.
 //! Not here: messages (`mcp`, the crate), what a rule shows ([`policy::mcp`]), filters and pins (`filter`).
 
 mod filter;
+mod oauth;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,11 +15,12 @@ use std::time::Duration;
 use policy::address::is_allowed;
 use policy::exchange::MAX_GRANT_LIMITS;
 use policy::id::{BackendId, EndpointId, RouteId};
-use policy::mcp::{Glob, METADATA_PATH, McpRoute, OAuth, PATH, Server, TakenToken};
+use policy::mcp::{Glob, McpRoute, Server, TakenToken};
 use policy::retry::Retries;
 use policy::snapshot::{self, Grant, Snapshot};
 
 use self::filter::{at, pins, shows};
+use self::oauth::{path, paths};
 use super::backend::{Serves, number};
 use super::limit::WrittenRate;
 use super::route::{registered, some_of};
@@ -82,7 +84,8 @@ impl super::Lowering<'_> {
                 }
             }
         }
-        let routes = self.mcp_routes(written, &servers, snapshot);
+        let paths = paths(written);
+        let routes = self.mcp_routes(written, (&servers, &paths), snapshot);
         let session = written.session.get();
         let is_odd = |span: &Span| !(SESSION_LEAST..=SESSION_MOST).contains(&span.0);
         if let Some(at) = session.filter(|at| is_odd(&at.value)) {
@@ -102,11 +105,13 @@ impl super::Lowering<'_> {
             secret(&written.secret, "secret"),
             secret(&written.previous_secret, "previous_secret"),
         );
-        let oauth = written.oauth.get().and_then(|of| self.mcp_oauth(of));
+        let oauth = written.oauth.get();
+        let oauth = oauth.and_then(|of| self.mcp_oauth(of, &paths));
         let Some(now) = now else { return };
         snapshot.mcp = Some(Box::new(policy::mcp::Mcp {
             servers,
             routes,
+            paths,
             prefix: written
                 .prefix
                 .get()
@@ -220,42 +225,6 @@ impl super::Lowering<'_> {
         }
     }
 
-    /// What clients are told of who gives them tokens.
-    fn mcp_oauth(&mut self, written: &schema::McpOAuth) -> Option<OAuth> {
-        let resource = written.resource.get()?;
-        if resource.value.base_path != PATH {
-            let says = format!("is not the address of servers of tools, which ends with {PATH}");
-            self.refuse(resource, &says, format!("write its path {PATH}"));
-        }
-        let url = |of: &Target, path: &str| {
-            let scheme = if of.tls { "https" } else { "http" };
-            format!("{scheme}://{}{path}", of.authority)
-        };
-        let servers = written.authorization_servers.items().iter();
-        let servers: Vec<String> = servers
-            .map(|at| url(&at.value, &at.value.base_path))
-            .collect();
-        let scopes: Vec<&str> = written
-            .scopes
-            .items()
-            .iter()
-            .map(|at| at.value.0.as_str())
-            .collect();
-        let mut metadata = serde_json::json!({
-            "resource": url(&resource.value, PATH),
-            "resource_name": "tollgate",
-            "authorization_servers": servers,
-            "bearer_methods_supported": ["header"],
-        });
-        if let (false, Some(members)) = (scopes.is_empty(), metadata.as_object_mut()) {
-            members.insert("scopes_supported".into(), scopes.into());
-        }
-        Some(OAuth {
-            metadata_url: url(&resource.value, &format!("{METADATA_PATH}{PATH}")),
-            metadata: metadata.to_string(),
-        })
-    }
-
     /// What a server says that only another kind of backend can.
     fn check_server(&mut self, place: &Place, written: &Backend) {
         let others = [
@@ -263,6 +232,7 @@ impl super::Lowering<'_> {
             ("dialect", !written.dialect.is_absent()),
             ("endpoints", !written.endpoints.is_absent()),
             ("api_headers", !written.api_headers.is_absent()),
+            ("anthropic_betas", !written.anthropic_betas.is_absent()),
             ("ask_usage", !written.ask_usage.is_absent()),
             ("query", !written.query.is_absent()),
             ("models", !written.models.is_absent()),
@@ -290,10 +260,10 @@ impl super::Lowering<'_> {
     fn mcp_routes(
         &mut self,
         written: &schema::Mcp,
-        servers: &[Server],
+        (servers, paths): (&[Server], &[Box<str>]),
         snapshot: &mut Snapshot,
     ) -> Vec<McpRoute> {
-        let mut routes = Vec::new();
+        let mut routes: Vec<McpRoute> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
         for (place, route) in written.routes.items() {
             let Some(route) = route else { continue };
@@ -307,7 +277,11 @@ impl super::Lowering<'_> {
             let places = self.mcp_servers(route, written, servers);
             let own_tokens = self.own_tokens(route, servers, &places);
             let id = RouteId(number(snapshot.routes.len()));
-            self.mcp_grants(id, &name, route, snapshot);
+            let nth = paths.iter().position(|of| **of == *path(route));
+            let nth = nth.and_then(|nth| u16::try_from(nth).ok()).unwrap_or(0);
+            let same = routes.iter().filter(|of| of.path == nth);
+            let same: Vec<RouteId> = same.map(|of| of.route).collect();
+            self.mcp_grants((id, &same), &name, route, snapshot);
             let backends = places.iter().filter_map(|at| servers.get(*at));
             snapshot.routes.push(snapshot::Route {
                 name: name.into(),
@@ -331,6 +305,7 @@ impl super::Lowering<'_> {
                 actions: None,
             });
             routes.push(McpRoute {
+                path: nth,
                 route: id,
                 servers: places,
                 shows: shows(&route.tools, &route.prompts, &route.resources),
@@ -414,7 +389,7 @@ impl super::Lowering<'_> {
 
     fn mcp_grants(
         &mut self,
-        id: RouteId,
+        (id, same): (RouteId, &[RouteId]),
         name: &str,
         route: &schema::McpRoute,
         snapshot: &mut Snapshot,
@@ -436,13 +411,14 @@ impl super::Lowering<'_> {
         }
         for at in route.workload.items() {
             let workload = registered(&at.value.0, snapshot);
-            let is_tools = |grant: &Grant| {
-                let route = snapshot.route(grant.route);
-                route.is_some_and(|route| route.name.starts_with("mcp:"))
-            };
+            let is_tools = |grant: &Grant| grant.route == id || same.contains(&grant.route);
             let of = snapshot.workload(workload);
-            if of.is_some_and(|of| of.plain.iter().any(|g| g.route == id || is_tools(g))) {
-                self.refuse(at, "has an MCP route already", "name it in one of them");
+            if of.is_some_and(|of| of.plain.iter().any(is_tools)) {
+                self.refuse(
+                    at,
+                    "has an MCP route already",
+                    "name it in one of them, or give one another `path`",
+                );
                 continue;
             }
             let key = format!("{}/{name}", at.value.0);

@@ -272,6 +272,7 @@ impl super::Lowering<'_> {
     pub(super) fn check_plain_backend(&mut self, place: &Place, written: &Backend) {
         let of_models = [
             ("dialect", !written.dialect.is_absent()),
+            ("anthropic_betas", !written.anthropic_betas.is_absent()),
             ("models", !written.models.is_absent()),
             ("model_names", !written.model_names.is_absent()),
             ("tokens", !written.tokens.is_absent()),

@@ -5,6 +5,7 @@
 //! Not here: what a call costs (`policy::price`).
 
 mod catalogue;
+pub(super) mod own_names;
 mod payers;
 
 use std::collections::HashSet;
@@ -16,6 +17,7 @@ use policy::price::{Payers, Pico, Price, Prices, Rates, Tier};
 use policy::snapshot::Snapshot;
 use sha2::{Digest, Sha256};
 
+use self::own_names::Renamed;
 use super::backend::number;
 use crate::decode::{At, Field, MapOf, nearest};
 use crate::scalar::{Currency, Decimal, Name, PricePer};
@@ -55,7 +57,10 @@ impl super::Lowering<'_> {
         snapshot: &Snapshot,
     ) -> Prices {
         let mut prices = Prices::default();
+        let written = list.models.0.iter();
+        let written: HashSet<&str> = written.map(|(model, _)| model.value.0.as_str()).collect();
         for (model, entries) in &list.models.0 {
+            let also = own_names::renamed(&model.value.0, &written, snapshot);
             let entries = entries.as_ref().map_or(&[][..], |entries| &entries.0);
             if let Some((place, _)) = entries.get(ENTRIES_MAX) {
                 let says = format!("a model has at most {ENTRIES_MAX} prices");
@@ -83,7 +88,7 @@ impl super::Lowering<'_> {
                     volumes.push(Arc::clone(payers));
                 }
                 let of = (model.value.0.as_str(), &*whose, payers);
-                self.entry(&of, price, document, snapshot, &mut prices);
+                self.entry(&of, &also, price, document, snapshot, &mut prices);
             }
         }
         if let Some(at) = list.catalogue.get() {
@@ -96,6 +101,7 @@ impl super::Lowering<'_> {
     fn entry(
         &mut self,
         (model, whose, payers): &(&str, &str, Option<Arc<Payers>>),
+        also: &[Renamed<'_>],
         price: &schema::Price,
         document: &schema::Document,
         snapshot: &Snapshot,
@@ -110,6 +116,13 @@ impl super::Lowering<'_> {
             currency,
         };
         if let Some(lowered) = self.price(&anywhere, model, "") {
+            let apart = |of: &&Renamed<'_>| {
+                let mut at = price.at.items().iter();
+                at.any(|(backend, _)| *backend.value.0 == *of.backend)
+            };
+            for of in also.iter().filter(|of| !apart(of)) {
+                prices.insert_for(of.known, payers.as_ref(), Some(of.at), of.price(&lowered));
+            }
             prices.insert_for(model, payers.as_ref(), None, lowered);
         }
         for (backend, here) in price.at.items() {
@@ -123,6 +136,9 @@ impl super::Lowering<'_> {
             };
             let lowered = self.price(&here, model, &backend.value.0);
             if let (Some(known), Some(lowered)) = (known, lowered) {
+                for of in also.iter().filter(|of| of.at == known) {
+                    prices.insert_for(of.known, payers.as_ref(), Some(known), of.price(&lowered));
+                }
                 prices.insert_for(model, payers.as_ref(), Some(known), lowered);
             }
         }

@@ -4,13 +4,14 @@
 //! Invariant: what a route may send is said only where every route and every backend is sound.
 //! Not here: which route a call takes (`policy::route`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use policy::id::BackendId;
 use policy::model::ModelPattern;
 use policy::snapshot::{Route, Snapshot};
 
 use super::budget::is_counted;
+use super::price::own_names::renamed;
 use super::route::{lowered, some_of};
 use crate::decode::{At, MapOf, nearest};
 use crate::fault::Fault;
@@ -27,8 +28,13 @@ impl super::Lowering<'_> {
             return;
         }
         let all: Vec<&Route> = s.routes.iter().filter(|route| !route.is_plain).collect();
-        for (model, _) in document.prices.items() {
-            self.is_sent(model, exactly, "no route sends", &all, s);
+        let prices = document.prices.items();
+        let priced: HashSet<&str> = prices.iter().map(|(of, _)| of.value.0.as_str()).collect();
+        for (model, _) in prices {
+            // It may be what a backend calls a model that has no price by the gate's name.
+            if renamed(&model.value.0, &priced, s).is_empty() {
+                self.is_sent(model, exactly, "no route sends", &all, s);
+            }
         }
         for (model, _) in document.tokenizers.items() {
             self.is_sent(model, lowered, "no route sends", &all, s);
@@ -107,19 +113,7 @@ fn exactly(model: &Model) -> ModelPattern {
 fn sends(route: &Route, pattern: &ModelPattern) -> bool {
     match &route.model {
         Some(model) => pattern.takes(model),
-        None => route.models.is_empty() || route.models.iter().any(|of| meet(of, pattern)),
-    }
-}
-
-/// Whether there is a name that both take.
-fn meet(one: &ModelPattern, other: &ModelPattern) -> bool {
-    match (one, other) {
-        (ModelPattern::Exact(name), pattern) | (pattern, ModelPattern::Exact(name)) => {
-            pattern.takes(name)
-        }
-        (ModelPattern::Prefix(one), ModelPattern::Prefix(other)) => {
-            one.starts_with(other.as_str()) || other.starts_with(one.as_str())
-        }
+        None => route.models.is_empty() || route.models.iter().any(|of| of.meets(pattern)),
     }
 }
 

@@ -2,29 +2,58 @@
 //!
 //! Not here: what is changed (`policy::plain::actions`).
 
+use policy::plain::fields::Editing;
 use serde_json::{Value, json};
 
 use super::header::lower_case;
 use crate::decode::{Problem, Takes, Written};
 use crate::target::is_host;
 
-/// The name of a header that is changed, in lower case.
+/// The name of a header that is written, in lower case.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct EditedHeader(pub(crate) String);
 
 impl Written for EditedHeader {
-    const PATTERN: &'static str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$";
+    const PATTERN: &'static str = HEADER;
 
     fn read(text: &str) -> Result<Self, Problem> {
-        let name = lower_case(text, "write a name such as x-canary")?;
-        let is_ours = matches!(name.as_str(), "x-request-id" | "traceparent");
-        if !is_ours && policy::plain::fields::may_be_matched(&name) {
-            return Ok(Self(name));
+        match edited(text)? {
+            (name, Editing::Any) => Ok(Self(name)),
+            _ => {
+                let is = "may carry a credential, and can be removed alone";
+                Err(Problem::new(is, "name another"))
+            }
         }
-        let is =
-            "names the host, belongs to a connection or to the gate, or may carry a credential";
-        Err(Problem::new(is, "name another"))
     }
+}
+
+/// The name of a header that is taken out, in lower case.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct RemovedHeader(pub(crate) String);
+
+impl Written for RemovedHeader {
+    const PATTERN: &'static str = HEADER;
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        edited(text).map(|(name, _)| Self(name))
+    }
+}
+
+const HEADER: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$";
+
+/// A name in lower case, of which something may be done.
+fn edited(text: &str) -> Result<(String, Editing), Problem> {
+    let name = lower_case(text, "write a name such as x-canary")?;
+    let problem = match Editing::of(&name) {
+        of @ (Editing::Any | Editing::Removal) => return Ok((name, of)),
+        Editing::Host => Problem::new(
+            "names the host",
+            "write upstream_host for that of a request",
+        ),
+        Editing::Connection => Problem::new("belongs to a connection", "name another"),
+        Editing::Gate => Problem::new("is the gate's own", "name another"),
+    };
+    Err(problem)
 }
 
 /// The host that an upstream or a client is told: `client`, or a name.
@@ -40,6 +69,37 @@ impl Written for UpstreamHostName {
             false => Err(Problem::new(
                 "is no name of a host",
                 "write one such as app.example",
+            )),
+        }
+    }
+}
+
+/// A name that a certificate has: a host's, or a URI.
+#[derive(Clone)]
+pub(crate) struct AltName(pub(crate) String);
+
+impl Written for AltName {
+    const PATTERN: &'static str =
+        r"^([A-Za-z0-9._-]{1,253}|[A-Za-z][A-Za-z0-9+.-]*:[!-~]{1,1000})$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        if is_host(text) {
+            return Ok(Self(text.to_ascii_lowercase()));
+        }
+        let is_scheme = |scheme: &str| {
+            let mut bytes = scheme.bytes();
+            let is_of_it = |b: u8| b.is_ascii_alphanumeric() || b"+.-".contains(&b);
+            bytes.next().is_some_and(|b| b.is_ascii_alphabetic()) && bytes.all(is_of_it)
+        };
+        let uri = text.split_once(':').filter(|(scheme, rest)| {
+            let is_visible = rest.bytes().all(|b| b.is_ascii_graphic());
+            is_scheme(scheme) && !rest.is_empty() && rest.len() <= 1000 && is_visible
+        });
+        match uri {
+            Some(_) => Ok(Self(text.to_owned())),
+            None => Err(Problem::new(
+                "is neither the name of a host nor a URI",
+                "write one such as app.example or spiffe://cluster.local/ns/a/sa/b",
             )),
         }
     }

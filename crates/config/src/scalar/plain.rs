@@ -25,7 +25,7 @@ impl Written for Path {
         read.map(Self).map_err(|fault| {
             let hint = match fault {
                 PathFault::Api => {
-                    "give the service another path; what its `url` has stands before it upstream"
+                    "give the service another path here, and say its own by `rewrite` (an HTTPRoute: URLRewrite)"
                 }
                 PathFault::Path | PathFault::Star | PathFault::Braces => {
                     "write /echo, /users/{id} or /files/*, or /* for every path"
@@ -33,6 +33,28 @@ impl Written for Path {
             };
             Problem::new(fault.to_string(), hint)
         })
+    }
+}
+
+/// Where callers find servers of tools: one path.
+#[derive(Clone)]
+pub(crate) struct ToolPath(pub(crate) String);
+
+impl Written for ToolPath {
+    const PATTERN: &'static str = r"^/[^?#*{}%\s]{1,255}$";
+
+    fn read(text: &str) -> Result<Self, Problem> {
+        let is_one = |pattern: &PathPattern| pattern.exact().is_some();
+        let is_plain = text.len() > 1 && !text.contains('%') && !text.ends_with('/');
+        let is_own = text == "/.well-known" || text.starts_with("/.well-known/");
+        let read = PathPattern::read(text).ok().filter(is_one);
+        match read.filter(|_| text.len() <= 256 && is_plain && !is_own) {
+            Some(_) => Ok(Self(text.to_owned())),
+            None => Err(Problem::new(
+                "is no path for servers of tools",
+                "write one such as /mcp or /tools/github, and none below /v1 or /.well-known",
+            )),
+        }
     }
 }
 

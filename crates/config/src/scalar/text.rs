@@ -102,6 +102,11 @@ texts! {
     else "is not the value of a header", "write 1 to 1024 of visible ASCII, without spaces at the ends";
     { "minLength": 1, "maxLength": 1024 }
 
+    /// A value of `anthropic-beta`, or the start of one with a `*` at its end.
+    Beta if |text| is_of(text.strip_suffix('*').unwrap_or(text), 128, |b| b.is_ascii_alphanumeric() || b"._-".contains(&b)),
+    else "is no value of anthropic-beta", "write one such as context-1m-2025-08-07, or the start of one and a single `*`";
+    { "pattern": "^[A-Za-z0-9._-]{1,128}\\*?$" }
+
     /// The value of a member of a query that a backend adds, before it is encoded.
     QueryValue if |text| text.len() <= 1024 && !text.contains(char::is_control),
     else "is not the value of a query's member", "write at most 1024 bytes without control characters";

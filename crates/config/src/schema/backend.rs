@@ -9,8 +9,8 @@ use super::plain::FieldEdits;
 use super::proxy::Proxy;
 use crate::decode::{At, ListOf, MapOf, OneOrMany, record};
 use crate::scalar::{
-    ApiHeader, AskUsage, Brief, Count, Dialect, File, Flag, HeaderValue, Model, PassedHeader,
-    Protocol, QueryName, QueryValue, Serves, Span, UpstreamHostName,
+    AltName, ApiHeader, AskUsage, Beta, Brief, Count, Dialect, File, Flag, HeaderValue, Model,
+    PassedHeader, Protocol, QueryName, QueryValue, Serves, Span, UpstreamHostName,
 };
 use crate::target::Target;
 
@@ -37,6 +37,8 @@ record! {
         optional headers: MapOf<PassedHeader, At<HeaderValue>>,
         /// Of openai-beta, anthropic-version and anthropic-beta those that pass to it, or none. Default all, each to calls of its API.
         optional api_headers: OneOrMany<ApiHeader>,
+        /// Of the values of anthropic-beta those that pass to it; a * at the end fits any rest. Default all.
+        optional anthropic_betas: OneOrMany<Beta>,
         /// Whether its streams are asked for their usage where the client does not ask: auto (unless it refuses such calls), always or never. Default auto.
         optional ask_usage: At<AskUsage>,
         /// Members of the query of every request to it, by name, such as api-version; they replace the client's.
@@ -57,6 +59,8 @@ record! {
         optional ca: At<File>,
         /// The name that TLS is asked for and certificates are checked by; the host of each address unless said.
         optional tls_name: At<UpstreamHostName>,
+        /// Names of which its certificate has to have one, in place of that: of hosts, or URIs such as spiffe://cluster.local/ns/a/sa/b. 16 at most.
+        optional alt_names: OneOrMany<AltName>,
         /// Whether its names may lead to the gate's own machine, to its link or to a metadata service. Default true.
         optional local: At<Flag>,
         /// The API is at the root of its addresses, which then need no path such as /v1. Default false.

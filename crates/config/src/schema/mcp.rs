@@ -8,16 +8,16 @@ use crate::decode::{At, ListOf, MapOf, OneOrList, OneOrMany, ShortOrFull, record
 use crate::scalar::{
     Argument, Brief, DescriptionAt, EnvironmentName, Expression, File, IdentityHeader, Inline,
     ListTools, McpPrefix, Name, NameGlob, OnToolChange, ServerName, Span, Text, ToolDigest,
-    ToolMethod, ToolName,
+    ToolMethod, ToolName, ToolPath,
 };
 use crate::target::Target;
 
 record! {
-    /// Servers of tools (the Model Context Protocol) behind one address, /mcp.
+    /// Servers of tools (the Model Context Protocol) behind one address, at /mcp or the paths of their routes.
     Mcp {
         /// The servers, by the name that their tools begin with: of server github the tool search is github__search.
         required servers: MapOf<ServerName, McpServer>,
-        /// Who may use which of them; a workload is in one route at most.
+        /// Who may use which of them; a workload is in one route of each path at most.
         required routes: ListOf<McpRoute>,
         /// What sessions are sealed with, 32 bytes or more; the same for all gates behind one address.
         required secret: Bearer,
@@ -85,6 +85,8 @@ record! {
         optional name: At<Name>,
         /// The workloads it is for; being named here registers them.
         required workload: OneOrMany<Name>,
+        /// Where they find them. Default /mcp.
+        optional path: At<ToolPath>,
         /// Their servers; all unless said.
         optional servers: OneOrMany<ServerName>,
         /// Tools that they see and may call, by whole names such as github__search; all unless said.

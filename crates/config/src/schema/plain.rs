@@ -5,7 +5,7 @@
 use crate::decode::{At, MapOf, OneOrMany, record};
 use crate::scalar::{
     CorsName, EditedHeader, Flag, HeaderValue, Name, PageOrigin, Ratio, RedirectStatus,
-    ReplacedPath, Span, TcpPort, UpstreamHostName, WebScheme,
+    RemovedHeader, ReplacedPath, Span, TcpPort, UpstreamHostName, WebScheme,
 };
 
 record! {
@@ -15,8 +15,8 @@ record! {
         optional set: MapOf<EditedHeader, At<HeaderValue>>,
         /// Fields that stand beside what is there, by name.
         optional add: MapOf<EditedHeader, At<HeaderValue>>,
-        /// Fields that are taken out.
-        optional remove: OneOrMany<EditedHeader>,
+        /// Fields that are taken out, also such as may carry a credential.
+        optional remove: OneOrMany<RemovedHeader>,
     }
 }
 

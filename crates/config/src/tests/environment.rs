@@ -35,7 +35,7 @@ fn servers_of_tools_alone_make_a_gate_and_beside_a_key_they_are_for_its_workload
         let s = &loaded.snapshot;
         assert_eq!(s.routes.len(), routes);
         let workload = s.workload_named(b"default").unwrap();
-        let (_, rule, _) = policy::route::tools(s, workload).unwrap();
+        let (_, rule, _) = policy::route::tools(s, workload, 0).unwrap();
         let servers = s.mcp.as_deref().unwrap().servers_of(rule);
         let names: Vec<&str> = servers.map(|server| &*server.name).collect();
         assert_eq!(names, ["github"]);
@@ -138,8 +138,11 @@ fn anthropic_is_sent_its_key_and_a_version_and_no_bearer() {
             panic!("{:?}", s.backends[0].headers);
         };
         assert_eq!(
-            (&*version.name, &*version.value),
-            (&b"anthropic-version"[..], &b"2023-06-01"[..])
+            (
+                &*version.name,
+                version.value.of(std::iter::empty()).as_deref()
+            ),
+            (&b"anthropic-version"[..], Some(&b"2023-06-01"[..]))
         );
     }
 }

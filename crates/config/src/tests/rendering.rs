@@ -10,7 +10,9 @@ use policy::identity::{Source, Trusted};
 use policy::limit::Window;
 use policy::model::ModelPattern;
 use policy::retry::{Ejection, Retries};
-use policy::snapshot::{AddedHeader, AddedMember, AskUsage, Bounds, PoolBounds, Snapshot};
+use policy::snapshot::{
+    AddedHeader, AddedMember, AddedValue, AskUsage, Bounds, PoolBounds, Snapshot,
+};
 use policy::web::{Hosts, Origins};
 
 use crate::{EngineStart, Fault, Loaded, Located, MadeCredential, UpstreamCredential, Vocabulary};
@@ -108,8 +110,12 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             writeln!(out, "  calls {model} {name}").unwrap();
         }
         for AddedHeader { name, value } in &backend.headers {
-            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            writeln!(out, "  adds {}: {}", text(name), text(value)).unwrap();
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let value = match value {
+                AddedValue::Fixed(value) => text(value),
+                AddedValue::OfClient(allowed) => format!("of the client's {allowed:?}"),
+            };
+            writeln!(out, "  adds {}: {value}", text(name)).unwrap();
         }
         if backend.withheld_headers != KnownSet::default() {
             let withheld = [
@@ -172,6 +178,9 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             .unwrap();
             if let Some(name) = &o.tls_name {
                 writeln!(out, "    is checked by the name {name}").unwrap();
+            }
+            if !o.alt_names.is_empty() {
+                writeln!(out, "    is checked by one of the names {:?}", o.alt_names).unwrap();
             }
             if o.is_kept_off_the_machine {
                 writeln!(out, "    is never this machine").unwrap();
@@ -523,8 +532,13 @@ fn mcp_rendered(mcp: &policy::mcp::Mcp, s: &policy::snapshot::Snapshot, out: &mu
         ""
     };
     writeln!(out, "mcp {:?} times={times}{previous}", mcp.prefix).unwrap();
-    if let Some(oauth) = &mcp.oauth {
-        writeln!(out, "  oauth {} {}", oauth.metadata_url, oauth.metadata).unwrap();
+    for of in mcp.oauth.iter().flat_map(|oauth| &oauth.resources) {
+        writeln!(out, "  oauth {} {}", of.metadata_url, of.metadata).unwrap();
+    }
+    if mcp.paths.iter().any(|path| **path != *policy::mcp::PATH) {
+        let routes = mcp.routes.iter().map(|of| of.path);
+        let routes: Vec<u16> = routes.collect();
+        writeln!(out, "  paths {:?} of routes {routes:?}", mcp.paths).unwrap();
     }
     for server in &mcp.servers {
         let backend = s.backend(server.backend).unwrap();

@@ -73,8 +73,14 @@ impl Made<'_> {
                 models: &manner.models,
                 workloads: &workloads,
             };
+            let mut quiet = Findings::default();
+            let told = if self.is_sound {
+                &mut *findings
+            } else {
+                &mut quiet
+            };
             let quotas = self.quotas.iter_mut();
-            let quotas = quotas.filter_map(|(quota, places)| quota.of(&sent, places, findings));
+            let quotas = quotas.filter_map(|(quota, places)| quota.of(&sent, places, told));
             let limits: Vec<Tree> = limits.into_iter().chain(quotas).collect();
             // An address with a deployment in it is of one model.
             let is_apart = manner.models.len() > 1

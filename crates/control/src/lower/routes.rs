@@ -21,6 +21,8 @@ use crate::tree::Tree;
 /// What routes come to, as it is made.
 pub(super) struct Made<'m> {
     pub(super) is_live: bool,
+    /// What rules send is as it is said: in files with other faults quotas of it have none that follow from those.
+    pub(super) is_sound: bool,
     /// What routes of plain HTTP take already in a cluster: all but the host, and the host.
     pub(super) plainly: BTreeSet<(String, String)>,
     pub(super) callers: &'m Callers,
@@ -59,6 +61,7 @@ impl<'m> Made<'m> {
     ) -> Self {
         Self {
             is_live,
+            is_sound: true,
             plainly: BTreeSet::new(),
             callers,
             traffic,
@@ -107,6 +110,8 @@ impl<'m> Made<'m> {
 
     /// All rules in the Gateway API's order: those that say most headers first, then by the name of their routes.
     pub(super) fn sorted(&mut self, routes: &[ModelRoute<'_, '_>], findings: &mut Findings) {
+        let is_of_quotas = |fault: &config::Fault| fault.path.starts_with("QuotaPolicy ");
+        self.is_sound = self.is_live || findings.faults.iter().all(is_of_quotas);
         let rules = routes.iter().flat_map(|route| &route.rules);
         let mut counts: Vec<usize> = rules
             .flat_map(|rule| rule.matches.iter().map(|(_, headers)| headers.len()))

@@ -1,6 +1,6 @@
 //! `mcp` of our document: servers of tools, and who may use them.
 //!
-//! Routes go by callers here, so that each caller has the servers of one route: of the one that says most headers, then of the older.
+//! Routes go by callers here, so that each caller has the servers of one route at each path: of the one that says most headers, then of the older.
 //! Invariant: a route that is closed keeps its callers, and gives them nothing.
 //! Not here: single routes and servers (`tools`), what is asked of callers for all routes (`security`).
 
@@ -14,7 +14,7 @@ use crate::object::Object;
 use crate::plain::PlainRoute;
 use crate::route::{ModelRoute, Times};
 use crate::security::Security;
-use crate::tools::{Policy, ToolRoute};
+use crate::tools::{PATH, Policy, ToolRoute};
 use crate::traffic::LimitRule;
 use crate::tree::Tree;
 
@@ -89,7 +89,7 @@ impl Made<'_> {
     ) -> Option<Tree> {
         let mut routes = Vec::new();
         let mut names = Vec::new();
-        let mut taken: Vec<String> = Vec::new();
+        let mut taken: Vec<(&str, String)> = Vec::new();
         let (servers, is_prefixed) = self.servers(tools, findings);
         let mut ordered: Vec<&ToolRoute<'_, '_>> = tools.iter().collect();
         ordered.sort_by_key(|route| std::cmp::Reverse(route.headers.len()));
@@ -97,14 +97,15 @@ impl Made<'_> {
             let Some(mut workloads) = self.callers.taken_by(&route.headers, findings) else {
                 continue;
             };
-            workloads.retain(|workload| !taken.contains(workload));
-            taken.extend(workloads.iter().cloned());
+            let path = route.path.value.as_str();
+            workloads.retain(|workload| !taken.contains(&(path, workload.clone())));
+            taken.extend(workloads.iter().map(|workload| (path, workload.clone())));
             if route.is_closed {
                 continue;
             }
             if workloads.is_empty() {
-                let says = "takes calls that other MCPRoutes take already, and each caller has one";
-                let hint = "tell callers apart by a header, or name all servers in one route";
+                let says = "takes calls that other MCPRoutes take already, and each caller has one at a path";
+                let hint = "tell callers apart by a header, give it a path of its own, or name all servers in one route";
                 findings.break_off(Broken::Conflict, &route.object.spot, says, hint);
                 continue;
             }
@@ -123,6 +124,10 @@ impl Made<'_> {
                 let members = [
                     ("name", Some(Tree::text(&name))),
                     ("workload", Some(Tree::texts(&workloads))),
+                    (
+                        "path",
+                        (path != PATH).then(|| Tree::text(path).of(&route.path.spot)),
+                    ),
                     ("servers", Some(Tree::texts(&own))),
                     ("tools", route.tools.clone()),
                     ("limits", (!limits.is_empty()).then_some(Tree::List(limits))),

@@ -14,18 +14,20 @@ use crate::tree::Tree;
 pub(crate) struct OAuth {
     pub(crate) issuer: Issuer,
     pub(crate) told: Tree,
+    /// What of it is the same for all paths.
+    print: String,
 }
 
 impl OAuth {
     /// What it comes to, as a text.
     pub(super) fn print(&self) -> String {
-        format!("{} {}", self.issuer.print(), self.told.flow())
+        format!("{} {}", self.issuer.print(), self.print)
     }
 
     pub(super) fn of(
         cluster: &Cluster<'_>,
         route: &Object<'_>,
-        item: &Item<'_>,
+        (item, path): (&Item<'_>, &str),
         findings: &mut Findings,
     ) -> Option<Self> {
         let mut of = item.fields(findings);
@@ -81,18 +83,22 @@ impl OAuth {
             audiences.push(resource.value.clone());
         }
         let scopes: Vec<String> = scopes.into_iter().map(|said| said.value).collect();
-        let told = Tree::map([
-            (
-                "resource",
-                Some(Tree::text(&resource.value).of(&resource.spot)),
-            ),
-            (
-                "authorization_servers",
-                Some(Tree::text(&issuer.value).of(&issuer.spot)),
-            ),
-            ("scopes", (!scopes.is_empty()).then(|| Tree::texts(&scopes))),
-        ]);
+        let told = |resource: Tree| {
+            Tree::map([
+                ("resource", Some(resource)),
+                (
+                    "authorization_servers",
+                    Some(Tree::text(&issuer.value).of(&issuer.spot)),
+                ),
+                ("scopes", (!scopes.is_empty()).then(|| Tree::texts(&scopes))),
+            ])
+        };
+        // Of each path its own resource is told.
+        let origin = resource.value.strip_suffix(path).unwrap_or(&resource.value);
+        let print = told(Tree::text(origin)).flow();
+        let told = told(Tree::text(&resource.value).of(&resource.spot));
         Some(Self {
+            print,
             issuer: Issuer::new(&item.spot, issuer, &audiences, keys, claims),
             told: told.of(&metadata.spot),
         })

@@ -87,6 +87,7 @@ impl Server {
             ("tools", tools),
             ("prompts", prompts),
             ("ca", trust.and_then(|trust| trust.ca.clone())),
+            ("alt_names", trust.and_then(|trust| trust.alt_names.clone())),
             ("tls_name", upstream.tls_name()),
             (
                 "client_certificate",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use policy::batches::{At, Kind, Listed, Maker, NotKept, Owner, Page, Thing, Unsettled};
+use policy::batches::{At, GivenUp, Kind, Listed, Maker, NotKept, Owner, Page, Thing, Unsettled};
 use policy::operation::Operation;
 use policy::wire::batch::{Api, Object};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
@@ -47,8 +47,22 @@ const TABLES: &str = "CREATE TABLE things (
 CREATE INDEX of_owner ON things (workload, backend, kind, seq);
 CREATE INDEX of_unsettled ON things (seq) WHERE unsettled = 1;";
 
-/// The batch of a workload that goes first for another one.
-const OLDEST_CHARGED: &str = "SELECT seq FROM things WHERE workload = ?1 AND kind = 'batch' AND unsettled = 0 AND created_unix_ms < ?2 ORDER BY seq LIMIT 1";
+/// What persons gave up. Of a table of its own, so that a file of an earlier build has it, too.
+const GIVEN_UP: &str = "CREATE TABLE IF NOT EXISTS given_up (
+  backend TEXT NOT NULL,
+  id TEXT NOT NULL,
+  who TEXT NOT NULL,
+  why TEXT NOT NULL,
+  unix_ms INTEGER NOT NULL,
+  PRIMARY KEY (backend, id)
+) STRICT;";
+
+/// What of a workload goes first for another one: a batch that was charged, a file that holds calls, and the result of a batch, which was
+/// made at the same moment here, unless that batch is not charged yet. What a workload keeps to be read stays until it is removed.
+const OLDEST_FREE: &str = "SELECT seq FROM things AS old WHERE workload = ?1 AND unsettled = 0 AND created_unix_ms < ?2 \
+   AND (kind = 'batch' OR calls <> '' OR instr(CAST(object AS TEXT), '\"batch_output\"') > 0 \
+     AND NOT EXISTS (SELECT 1 FROM things WHERE unsettled = 1 AND workload = old.workload AND created_unix_ms = old.created_unix_ms)) \
+   ORDER BY seq LIMIT 1";
 
 /// What is noted of one that is about to be made.
 const IS_BEGUN: &str = "(length(object) = 0)";
@@ -97,6 +111,7 @@ impl Table {
             (APPLICATION, _) => return Err(Unopened::Said("it is of another build")),
             _ => return Err(Unopened::Said("it is not a file of the gate's")),
         }
+        db.execute_batch(GIVEN_UP)?;
         let sound: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         match &*sound {
             "ok" => Ok(Self(db)),
@@ -116,7 +131,7 @@ impl Table {
             u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
         });
         let old = number(now.saturating_sub(OLD_MS));
-        let mut asking = self.0.prepare_cached(OLDEST_CHARGED)?;
+        let mut asking = self.0.prepare_cached(OLDEST_FREE)?;
         asking.exists(params![workload, old])
     }
 
@@ -314,6 +329,36 @@ impl Table {
         rows.collect()
     }
 
+    /// Batches that are not charged and that somebody gave up.
+    pub(super) fn given_up(&self) -> rusqlite::Result<Vec<GivenUp>> {
+        let columns = COLUMNS.replace("backend", "things.backend");
+        let columns = columns.replace(",id,", ",things.id,");
+        let sql = format!(
+            "SELECT {columns}, who, why, unix_ms FROM things JOIN given_up USING (backend, id) \
+             WHERE unsettled = 1 AND kind = 'batch' ORDER BY seq LIMIT ?1"
+        );
+        let mut asking = self.0.prepare_cached(&sql)?;
+        let rows = asking.query_map([UNSETTLED_AT_ONCE], |row| {
+            Ok(GivenUp {
+                thing: thing(row)?,
+                who: row.get::<_, String>(13)?.into(),
+                why: row.get::<_, String>(14)?.into(),
+                unix_ms: row.get::<_, i64>(15)?.unsigned_abs(),
+            })
+        })?;
+        rows.collect()
+    }
+
+    /// Notes that somebody gives a batch up.
+    pub(super) fn give_up(&self, of: &GivenUp) -> rusqlite::Result<()> {
+        let sql = "INSERT OR REPLACE INTO given_up (backend, id, who, why, unix_ms) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let (backend, id) = (&*of.thing.backend, &*of.thing.id);
+        self.change(
+            sql,
+            params![backend, id, &*of.who, &*of.why, number(of.unix_ms)],
+        )
+    }
+
     /// How many are not charged; none where the disk does not say.
     pub(super) fn unsettled_now(&self) -> Unsettled {
         let asked = || -> rusqlite::Result<Unsettled> {
@@ -353,7 +398,7 @@ fn kept(tx: &Connection, thing: &Thing) -> rusqlite::Result<Result<(), NotKept>>
     if count(tx, workload)? >= KEPT_MAX {
         let old = number(thing.created_unix_ms.saturating_sub(OLD_MS));
         tx.execute(
-            &format!("DELETE FROM things WHERE seq = ({OLDEST_CHARGED})"),
+            &format!("DELETE FROM things WHERE seq = ({OLDEST_FREE})"),
             params![workload, old],
         )?;
     }

@@ -205,3 +205,75 @@ async fn who_has_as_many_as_may_be_is_told_before_more_is_made_and_what_was_made
     assert_eq!(store.settled(at(Kind::Batch, "b1")).await, Ok(()));
     assert_eq!(store.has_room("a".into()).await, Ok(true));
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn files_of_calls_and_results_go_with_batches_that_were_counted_a_month_ago_and_others_stay()
+{
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = dir.path().join("usage.db");
+    let of = owner("a", None);
+    let store = Batches::open(&ledger).expect("opens");
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9997) \
+        INSERT INTO things (backend,api,kind,id,workload,created_unix_ms,tags,calls,object,unsettled) \
+        SELECT 'openai','openai','file','x' || i,'a',1,'{}','',x'7b7d',0 FROM n";
+    let db = rusqlite::Connection::open(crate::schema::beside(&ledger, super::SUFFIX));
+    db.expect("a file").execute(fill, []).expect("rows");
+    let mut result = thing(Kind::File, "out", &of);
+    result.calls = Box::default();
+    result.object = Bytes::from_static(br#"{"id":"out","object":"file","purpose":"batch_output"}"#);
+    for of in [
+        thing(Kind::File, "in", &of),
+        thing(Kind::Batch, "b", &of),
+        result,
+    ] {
+        assert_eq!(store.keep(of).await, Ok(()));
+    }
+    let is_there = async |kind, id| {
+        let found = store.find(of.clone(), at(kind, id)).await;
+        found.expect("it answers").is_some()
+    };
+    // The input goes, the batch is not counted, and with it its result stays.
+    assert_eq!(store.has_room("a".into()).await, Ok(true));
+    assert_eq!(store.keep(thing(Kind::File, "new", &of)).await, Ok(()));
+    assert!(!is_there(Kind::File, "in").await);
+    assert_eq!(store.remove(at(Kind::File, "new")).await, Ok(()));
+    assert_eq!(store.keep(plain(&of, "y1")).await, Ok(()));
+    assert_eq!(store.has_room("a".into()).await, Ok(false));
+    assert_eq!(store.settled(at(Kind::Batch, "b")).await, Ok(()));
+    for id in ["y2", "y3"] {
+        assert_eq!(store.has_room("a".into()).await, Ok(true));
+        assert_eq!(store.keep(plain(&of, id)).await, Ok(()));
+    }
+    assert!(!is_there(Kind::Batch, "b").await && !is_there(Kind::File, "out").await);
+    assert!(is_there(Kind::File, "x1").await && is_there(Kind::File, "y1").await);
+    assert_eq!(store.has_room("a".into()).await, Ok(false));
+}
+
+/// A file to be read.
+fn plain(of: &Owner, id: &str) -> Thing {
+    Thing {
+        calls: Box::default(),
+        ..thing(Kind::File, id, of)
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_batch_that_is_given_up_is_told_of_until_its_row_is_there() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = dir.path().join("usage.db");
+    let of = owner("a", None);
+    let store = Batches::open(&ledger).expect("opens");
+    for id in ["b1", "b2"] {
+        assert_eq!(store.keep(thing(Kind::Batch, id, &of)).await, Ok(()));
+    }
+    assert_eq!(store.given_up().await, Ok(Vec::new()));
+    let refused = super::give_up(&ledger, "b3", None, ("ada", "gone"));
+    assert!(refused.is_err_and(|says| says.contains("no batch \"b3\"")));
+    let noted = super::give_up(&ledger, "b1", Some("openai"), ("ada", "it forgot it"));
+    let noted = noted.expect("there is one");
+    assert_eq!((&*noted.who, &*noted.why), ("ada", "it forgot it"));
+    assert_eq!(store.given_up().await, Ok(vec![noted.clone()]));
+    assert_eq!(store.settled(noted.thing.at()).await, Ok(()));
+    assert_eq!(store.given_up().await, Ok(Vec::new()));
+    assert_eq!(store.unsettled_of("a".into()).await, Ok(1));
+}

@@ -86,10 +86,10 @@ impl Statement {
             title = escaped(&self.title),
             when = self.when(),
             issued = timestamp(self.issued_unix_ms),
-            sum = if sum.is_empty() {
-                "No known cost".to_owned()
-            } else {
-                escaped(&sum)
+            sum = match (self.lines.is_empty(), sum.is_empty()) {
+                (true, _) => "Nothing was used".to_owned(),
+                (false, true) => "No known cost".to_owned(),
+                (false, false) => escaped(&sum),
             },
             heads = told(&heads, &all)
                 .map(|(_, head)| format!("<th>{}</th>", escaped(head)))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{At, Away, BatchStore, Kind, Listed, NotKept, Owner, Page, Thing, Unsettled};
+use super::{At, Away, BatchStore, GivenUp, Kind, Listed, NotKept, Owner, Page, Thing, Unsettled};
 use crate::caller::Later;
 
 /// Knows nothing, and keeps nothing.
@@ -51,6 +51,10 @@ impl BatchStore for Nobody {
     }
 
     fn remove(&self, _: At) -> Later<Result<(), Away>> {
+        away()
+    }
+
+    fn given_up(&self) -> Later<Result<Vec<GivenUp>, Away>> {
         away()
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use wire::usage::{Reading, Usage};
 
-use crate::batches::Batches;
+use super::{allowed, caller};
+use crate::batches::{Batches, GivenUp};
 use crate::caller::Caller;
 use crate::front::{Env, Reservation};
 use crate::id::{EndpointId, PriceId, WorkloadId};
@@ -27,6 +28,8 @@ pub struct Used {
     pub tokens: Tokens,
     /// What they cost, where each has a cost.
     pub cost: Option<Pico>,
+    /// The price by which they do: that of the first of them, whatever its volume came to meanwhile.
+    price: Option<PriceId>,
     /// Calls of which something is told.
     pub calls: u64,
     /// Calls of which a cost was asked.
@@ -44,7 +47,9 @@ impl Used {
         price: Option<PriceId>,
         s: &Snapshot,
     ) {
+        self.price = self.price.or(price);
         let Reading::Valid(usage) = told else {
+            self.tokens.units = self.tokens.units.saturating_add(pieces.unwrap_or(0));
             let each = price.and_then(|id| s.prices.get(id));
             let each = each.map_or(Pico(0), |price| price.request);
             if each.0 > 0 {
@@ -83,6 +88,7 @@ impl Used {
                 *all = Some(all.unwrap_or(0).saturating_add(one));
             }
         }
+        all.units = all.units.saturating_add(tokens.units);
         all.doubtful |= tokens.doubtful;
     }
 }
@@ -170,7 +176,7 @@ pub fn price_of(of: &Late<'_>, s: &Snapshot, levels: &Levels) -> Option<PriceId>
 #[must_use]
 pub fn charge_late(of: &Late<'_>, used: &Used, is_charged: bool, env: &mut Env<'_>) -> Record {
     let (s, levels) = (env.snapshot, env.levels);
-    let price = price_of(of, s, levels);
+    let price = used.price.or_else(|| price_of(of, s, levels));
     let charge = price.map(|price| Charge {
         price,
         cost: used.cost,
@@ -199,6 +205,43 @@ pub fn charge_late(of: &Late<'_>, used: &Used, is_charged: bool, env: &mut Env<'
         attempts: 1,
         tokens: used.tokens,
         charge,
+        ..Record::default()
+    }
+}
+
+/// The code of the row of a batch that a person gave up.
+pub const BATCH_GIVEN_UP: &str = "batch_given_up";
+
+/// The record of a batch that can never be counted, and that somebody gave up: nothing is known of what it used, and nothing is charged.
+/// Where its route is gone by now, it says no more than whose it was.
+#[must_use]
+pub fn given_up(of: &GivenUp, unix_ms: u64, s: &Snapshot) -> Record {
+    let thing = &of.thing;
+    let workload = s.workload_named(thing.owner.workload.as_bytes());
+    let rule = workload.and_then(|workload| {
+        allowed(s, workload, |of, backend| {
+            of.api == thing.api && backend.name == thing.backend
+        })
+    });
+    let endpoint = rule.and_then(|(.., backend)| backend.endpoints.first().copied());
+    let mut models = thing.calls.iter().map(|(_, model)| &**model);
+    let model = models.next();
+    let model = model.filter(|model| models.all(|other| other == *model));
+    Record {
+        id: thing.id.clone(),
+        started_unix_ms: unix_ms,
+        operation: Some(Operation::BatchUsage),
+        workload,
+        caller: caller(&thing.maker, &thing.owner, None, s),
+        route: rule.map(|(chosen, ..)| chosen.grant.route),
+        endpoint,
+        backend: endpoint.and_then(|id| s.endpoint(id)).map(|of| of.backend),
+        model_asked: model.map(Into::into),
+        model_sent: model.map(Arc::from),
+        outcome: Outcome::Failed,
+        code: BATCH_GIVEN_UP,
+        reason: Some(format!("given up by {}: {}", of.who, of.why).into()),
+        attempts: 1,
         ..Record::default()
     }
 }

@@ -294,4 +294,55 @@ fn a_call_of_a_batch_for_images_costs_each_that_came() {
     assert_eq!(used.cost, Some(Pico(25)));
     used.add(&Reading::Absent, None, price, &s);
     assert_eq!(used.cost, Some(Pico(30)));
+    assert_eq!(used.tokens.units, 5);
+}
+
+#[test]
+fn a_row_of_a_batch_has_its_searches_and_the_price_that_its_cost_goes_by() {
+    let mut s = shared();
+    let price = |id: &str, request| Price {
+        id: id.into(),
+        whose: "".into(),
+        currency: "USD".into(),
+        request: Pico(request),
+        rates: Rates::flat(Pico(0), Pico(0)),
+        tiers: Vec::new(),
+    };
+    let first = s.prices.add(price("first", 5));
+    s.prices.insert("m1", None, price("by now", 1));
+    let searched = Reading::Valid(Usage {
+        searches: 2,
+        ..Usage::default()
+    });
+    let mut used = Used::default();
+    for _ in 0..2 {
+        used.add(&searched, None, Some(first), &s);
+    }
+    let revision = Revision::first(s);
+    let (s, levels) = (&revision.snapshot, &revision.levels);
+    let workload = s.workload_named(b"a").expect("a workload");
+    let (chosen, batches, _) = allowed(s, workload, |_, _| true).expect("a rule");
+    let model: Arc<str> = "m1".into();
+    let late = Late {
+        id: "batch_1",
+        workload,
+        caller: None,
+        hides_user: false,
+        chosen,
+        batches,
+        endpoint: EndpointId(0),
+        model: &model,
+        unix_ms: 1_700_000_000_000,
+    };
+    let mut shard = Shard::new(s, None, 1);
+    let mut env = Env {
+        snapshot: s,
+        levels,
+        shard: &mut shard,
+        now: Mono(1),
+    };
+    let record = charge_late(&late, &used, false, &mut env);
+    let charge = record.charge.expect("a charge");
+    assert_eq!((charge.price, charge.cost), (first, Some(Pico(20))));
+    assert_eq!(record.tokens.units, 4);
 }

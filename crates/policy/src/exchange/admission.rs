@@ -23,7 +23,7 @@ use crate::estimate::Estimator;
 use crate::front::{Demand, Most, Reservation, reserve};
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
-use crate::mcp;
+use crate::mcp::Mcp;
 use crate::operation::{Operation, Unknown};
 use crate::plain::fields;
 use crate::refusal::Refusal;
@@ -158,19 +158,16 @@ impl From<Refusal> for NoExchange {
 /// What a request asks for that no API of the gate's has: plain HTTP, where a route may take it.
 #[cold]
 fn outside(head: &RequestHead, unknown: Unknown, s: &Snapshot) -> Result<Operation, NoExchange> {
+    let is_tools = |is: &dyn Fn(&Mcp) -> bool| s.mcp.as_deref().is_some_and(is);
     match unknown {
-        Unknown::Path if s.mcp.is_some() && head.path() == mcp::PATH => {
+        Unknown::Path if is_tools(&|mcp| mcp.path(head.path()).is_some()) => {
             credential::check(head)?;
             if !s.listeners.is_empty() {
                 s.listeners.admit_model(head)?;
             }
             Err(NoExchange::HandedOver(Machine::Tools))
         }
-        Unknown::Path
-            if s.mcp
-                .as_ref()
-                .is_some_and(|mcp| mcp.is_metadata(head.path())) =>
-        {
+        Unknown::Path if is_tools(&|mcp| mcp.resource(head.path()).is_some()) => {
             Err(NoExchange::HandedOver(Machine::Tools))
         }
         Unknown::Path if s.plain.may_take(head) => Ok(Operation::Http),

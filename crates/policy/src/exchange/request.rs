@@ -26,7 +26,7 @@ use crate::plain::fields;
 use crate::query;
 use crate::record::Record;
 use crate::secret::Secret;
-use crate::snapshot::{AddedHeader, Backend, Endpoint, Snapshot};
+use crate::snapshot::{AddedValue, Backend, Endpoint, Snapshot};
 
 /// The head of an attempt's request.
 pub struct AttemptRequest<'a> {
@@ -236,8 +236,11 @@ impl<'a> AttemptRequest<'a> {
                 put(name.as_bytes(), value);
             }
         }
-        for AddedHeader { name, value } in ours {
-            put(name, value);
+        for header in ours {
+            match &header.value {
+                AddedValue::Fixed(value) => put(&header.name, value),
+                AddedValue::OfClient(_) => self.narrowed(header, &mut put),
+            }
         }
         put(b"x-request-id", self.record.id.as_bytes());
         if let (Some(trace), Some(span)) = (trace, self.plan.span) {

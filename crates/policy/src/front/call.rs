@@ -139,6 +139,13 @@ impl Begun {
         self
     }
 
+    /// It is a message to servers of tools, at this one of their paths.
+    #[must_use]
+    pub fn at_mcp_path(mut self, nth: u16) -> Self {
+        self.record.mcp_path = nth;
+        self.of(Operation::Mcp)
+    }
+
     /// What is known of it so far.
     #[must_use]
     pub fn record(&self) -> &Record {

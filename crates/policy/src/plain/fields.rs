@@ -81,6 +81,36 @@ pub fn may_be_matched(name: &str) -> bool {
     !is_odd && !credential::may_carry(name)
 }
 
+/// What the configuration may do with a header of calls and answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Editing {
+    /// Write it and take it out.
+    Any,
+    /// Take it out, as it may carry a credential: that gives nothing away.
+    Removal,
+    /// Nothing: it names the host.
+    Host,
+    /// Nothing: it belongs to a connection.
+    Connection,
+    /// Nothing: it is the gate's own.
+    Gate,
+}
+
+impl Editing {
+    /// Of a name in lower case.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        match Known::of(name.as_bytes()) {
+            Known::Host => Self::Host,
+            Known::XRequestId | Known::Traceparent => Self::Gate,
+            known if OF_A_CONNECTION.contains(known) => Self::Connection,
+            Known::Amz => Self::Removal,
+            _ if credential::may_carry(name) => Self::Removal,
+            _ => Self::Any,
+        }
+    }
+}
+
 /// Whether a field of a request goes upstream; `identity` is the header that names workloads.
 #[must_use]
 pub fn forwards(field: &FieldRef<'_>, fields: &Head, identity: &[u8]) -> bool {

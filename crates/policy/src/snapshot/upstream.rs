@@ -74,7 +74,38 @@ pub struct AddedHeader {
     /// Its name, in lower case.
     pub name: Box<[u8]>,
     /// Its value.
-    pub value: Box<[u8]>,
+    pub value: AddedValue,
+}
+
+/// The value of a header that takes the place of the client's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AddedValue {
+    /// This one.
+    Fixed(Box<[u8]>),
+    /// Of the client's list those that are named here; a `*` at the end fits any rest.
+    OfClient(Box<[Box<str>]>),
+}
+
+impl AddedValue {
+    /// What a request has of it, whose client sent these lines of it; nothing where nothing is left.
+    #[must_use]
+    pub fn of<'c>(&self, lines: impl Iterator<Item = &'c [u8]>) -> Option<Box<[u8]>> {
+        let allowed = match self {
+            Self::Fixed(value) => return Some(value.clone()),
+            Self::OfClient(allowed) => allowed,
+        };
+        let passes = |value: &&[u8]| {
+            allowed.iter().any(|of| match of.strip_suffix('*') {
+                Some(start) => value.starts_with(start.as_bytes()),
+                None => *value == of.as_bytes(),
+            })
+        };
+        let said = lines
+            .flat_map(|line| line.split(|b| *b == b','))
+            .map(<[u8]>::trim_ascii);
+        let kept: Vec<&[u8]> = said.filter(passes).collect();
+        (!kept.is_empty()).then(|| kept.join(&b","[..]).into())
+    }
 }
 
 /// A member of the query of every request to a backend.
@@ -132,6 +163,9 @@ pub struct Origin {
     pub protocol: Protocol,
     /// The name by which its certificate is asked for and checked; that of the host unless said.
     pub tls_name: Option<Arc<str>>,
+    /// Names of which its certificate has to have one, in place of that by which it is asked for: what has a colon is a URI, all else
+    /// a host. None: that name is checked.
+    pub alt_names: Arc<[Box<str>]>,
     /// PEM file of extra roots, empty for the system's.
     pub ca_file: String,
     /// SHA-256 of the certificate that the gate shows there, in hex; empty for none. Two that differ never share a

@@ -186,7 +186,7 @@ fn each_key_and_each_user_has_its_rate_and_those_without_share_one() {
             assert_eq!(ask(&mut world, caller).code(), "");
         }
         let expected = format!(
-            "limit reached: 2 requests per 60s for this {}; try again in 30 s",
+            "limit reached: 2 requests per 1m for this {}; try again in 30 s",
             whose.as_str()
         );
         assert_eq!(ask(&mut world, &first).says(), (429, expected));

@@ -5,15 +5,14 @@
 use std::rc::Rc;
 
 use policy::attempt::Failure;
-use policy::record::Closed;
 use policy::refusal::Refusal;
 use wire::head::{Known, RequestHead};
 
-use super::call::{Call, Stop, while_there};
-use super::send::{failed_call, whole};
+use super::send::whole;
+use crate::call::{Call, Stop, sent, while_there};
 use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
-use crate::reply::{self, RateLimitStatus, part};
+use crate::reply::{self, RateLimitStatus};
 use crate::tools::{Asker, Began, Failed, next};
 use crate::worker::Untaken;
 
@@ -34,39 +33,8 @@ pub(super) async fn told<D: Downstream>(
     client.begin(status, BodyLength::Length(body.len() as u64));
     client.date();
     client.field(b"content-type", b"application/json");
-    begun(call, client, status);
+    call.head_ends(client, status);
     sent(call, client, body, true).await
-}
-
-fn begun<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
-    client.field(b"x-request-id", call.id.as_bytes());
-    call.cors().write(client);
-    client.begun();
-    call.facts.status = status;
-    let now = call.worker.now();
-    call.facts.answered.get_or_insert(now);
-}
-
-async fn sent<D: Downstream>(
-    call: &mut Call,
-    client: &mut D,
-    body: &[u8],
-    end: bool,
-) -> Result<(), Stop> {
-    let worker = Rc::clone(&call.worker);
-    let patience = call.patience(&worker);
-    match part(client, body, end, patience).await {
-        Ok(bytes) => {
-            call.facts.bytes_out += bytes;
-            Ok(())
-        }
-        Err(error) => {
-            if error.kind() == std::io::ErrorKind::TimedOut {
-                worker.closed(Closed::WriteStall);
-            }
-            Err(Stop::Gone)
-        }
-    }
 }
 
 /// Passes a file, or a result, as it comes; an error whole.
@@ -76,7 +44,7 @@ pub(super) async fn streamed<D: Downstream>(
     client: &mut D,
 ) -> Result<(), Stop> {
     let Some(head) = began.response.head.as_ref() else {
-        return Err(failed_call(call, &Failed::Bug));
+        return Err(call.failed(&Failed::Bug));
     };
     if !(200..300).contains(&head.status) {
         let (status, body) = whole(call, began, client).await?;
@@ -104,7 +72,7 @@ pub(super) async fn streamed<D: Downstream>(
     client.field(b"content-type", kind);
     client.field(b"x-content-type-options", b"nosniff");
     let status = head.status;
-    begun(call, client, status);
+    call.head_ends(client, status);
     let (worker, view, id) = (
         Rc::clone(&call.worker),
         Rc::clone(&call.view),
@@ -132,7 +100,7 @@ pub(super) async fn streamed<D: Downstream>(
                     Failure::FirstByteTimeout => Failure::FirstByteTimeout,
                     _ => Failure::Reset,
                 });
-                failed_call(call, &failed);
+                call.failed(&failed);
                 // Its client saw it break: nothing more can be said.
                 let _said = call.refusal();
                 return Ok(());

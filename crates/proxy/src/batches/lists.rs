@@ -8,8 +8,8 @@ use policy::refusal::{Refusal, escape};
 use wire::batch::Api;
 use wire::head::percent_decoded;
 
-use super::call::{Call, Stop};
 use super::{Arrived, answer};
+use crate::call::{Call, Stop};
 use crate::client::Downstream;
 
 /// How many are listed where nobody says how many, and at most.

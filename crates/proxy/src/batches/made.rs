@@ -13,13 +13,13 @@ use policy::front::Http;
 use policy::id::BackendId;
 use policy::operation::Operation;
 use policy::refusal::Refusal;
-use wire::batch::{Api, Asked, Object, file_named};
+use wire::batch::{Api, Asked, Object, creation};
 use wire::call::{Boundary, Upload};
 use wire::head::Known;
 
-use super::call::{Call, Stop, while_there};
 use super::send::{self, ToProvider};
 use super::{Arrived, admitted_for, answer, kept, looked_at};
+use crate::call::{Call, Stop, while_there};
 use crate::client::Downstream;
 use crate::tools::Failed;
 use crate::worker::Worker;
@@ -113,8 +113,8 @@ async fn begun<D: Downstream>(
     let calls = match of.api {
         Api::Anthropic => looked_at(call, of, body, None, client).await?.calls,
         Api::OpenAi => {
-            let file = match file_named(body) {
-                Ok(file) => file,
+            let asked = match creation(body) {
+                Ok(asked) => asked,
                 Err(fault) => {
                     let says = fault.to_string().into();
                     return Err(call.refuse(Refusal::Upload { says }));
@@ -123,11 +123,16 @@ async fn begun<D: Downstream>(
             let at = At {
                 backend: of.backend.clone(),
                 kind: Kind::File,
-                id: file,
+                id: asked.file,
             };
             let file = kept(call, of, at).await?;
             if file.calls.is_empty() {
                 let says = "the file of `input_file_id` is none of calls: it was not sent with the purpose `batch`";
+                return Err(call.refuse(Refusal::Upload { says: says.into() }));
+            }
+            let others = |(of, _): &(Operation, _)| asked.operation.is_some_and(|said| said != *of);
+            if file.calls.iter().any(others) {
+                let says = "the member `endpoint` is not the `url` of all calls of the file";
                 return Err(call.refuse(Refusal::Upload { says: says.into() }));
             }
             file.calls
@@ -135,7 +140,7 @@ async fn begun<D: Downstream>(
     };
     let view = Rc::clone(&call.view);
     let most = call
-        .rule(view.snapshot())
+        .rule(of.api, view.snapshot())
         .map_or(0, |(_, of, _)| of.unsettled);
     let store = call.store()?;
     match store.unsettled_of(of.owner.workload.clone()).await {
@@ -187,9 +192,7 @@ async fn made<D: Downstream>(
     let (worker, view) = (Rc::clone(&call.worker), Rc::clone(&call.view));
     let store = call.store()?;
     let request = ToProvider::of(of, Some(body));
-    let backend = call.rule(view.snapshot());
-    let backend = backend.and_then(|(chosen, ..)| chosen.route.backends.first().copied());
-    let (Some(backend), Some(record)) = (backend, call.record()) else {
+    let Some(record) = call.record() else {
         return Err(call.refuse(Refusal::Bug("a call to no backend")));
     };
     let (api, kind) = (of.api, of.kind());
@@ -210,6 +213,8 @@ async fn made<D: Downstream>(
         return Err(call.refuse(Refusal::BatchesUnavailable));
     };
     let user = batching::unkept_user(record);
+    // From here on it may have gone out.
+    let backend = send::goes_to(call, of.api)?;
     let id = call.id.clone();
     let (with, in_view) = (Rc::clone(&worker), Rc::clone(&view));
     let held = (call.hand_over(), Making::begin(&worker));
@@ -239,13 +244,11 @@ async fn made<D: Downstream>(
         made
     });
     let began_at = worker.now();
-    // From here on it may have gone out.
-    call.facts.upstream = Some(Duration::ZERO);
     let made = while_there(making, &worker, client).await?;
     call.facts.upstream = Some(worker.now().since(began_at));
     match made {
         Ok(Ok(made)) => Ok(made),
-        Ok(Err(Unmade::Failed(failed))) => Err(send::failed_call(call, &failed)),
+        Ok(Err(Unmade::Failed(failed))) => Err(call.failed(&failed)),
         Ok(Err(Unmade::Unreadable | Unmade::NotKept(NotKept::Taken))) => {
             Err(call.fail(Refusal::UpstreamFormat))
         }
@@ -302,9 +305,19 @@ async fn kept_for_sure(
     begun: &At,
     thing: Thing,
 ) -> Result<(), Unmade> {
-    for _ in 0..KEPT_TRIES {
+    for nth in 0..KEPT_TRIES {
         match store.made(begun.clone(), thing.clone()).await {
-            Err(NotKept::Away) => worker.timers.sleep(KEPT_EVERY).await,
+            Err(NotKept::Away) => {
+                if nth == 0 {
+                    let (id, backend) = (&*thing.id, &*thing.backend);
+                    tracing::warn!(
+                        id,
+                        backend,
+                        "a file or a batch was made at a provider, and is not kept yet: the disk takes nothing; it is tried for a minute"
+                    );
+                }
+                worker.timers.sleep(KEPT_EVERY).await;
+            }
             kept => return kept.map_err(Unmade::NotKept),
         }
     }

@@ -15,7 +15,7 @@ use wire::batch::{Api, Asked, OBJECT_BYTES_MAX};
 use wire::head::{Known, Method, RequestHead};
 
 use super::Arrived;
-use super::call::{Call, Stop, while_there};
+use crate::call::{Call, Stop, while_there};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::tools::{Asker, Began, Failed, Said, next};
@@ -161,6 +161,19 @@ fn is_coded(response: &Response) -> bool {
     codings.any(|coding| !coding.eq_ignore_ascii_case(b"identity"))
 }
 
+/// The backend that it goes to from here on: its record says so, whatever becomes of it.
+pub(super) fn goes_to(call: &mut Call, api: Api) -> Result<BackendId, Stop> {
+    let view = Rc::clone(&call.view);
+    let s = view.snapshot();
+    let rule = call.rule(api, s);
+    let backend = rule.and_then(|(chosen, _, backend)| {
+        call.facts.endpoint = backend.endpoints.first().copied();
+        chosen.route.backends.first().copied()
+    });
+    call.facts.attempts = 1;
+    backend.ok_or_else(|| call.refuse(Refusal::Bug("a call to no backend")))
+}
+
 /// Sends a client's call, and gives the answer that began.
 pub(super) async fn sent<D: Downstream>(
     call: &mut Call,
@@ -172,22 +185,12 @@ pub(super) async fn sent<D: Downstream>(
         Rc::clone(&call.view),
         call.id.clone(),
     );
-    let backend = call.rule(view.snapshot());
-    let backend = backend.and_then(|(chosen, ..)| chosen.route.backends.first().copied());
-    let Some(backend) = backend else {
-        return Err(call.refuse(Refusal::Bug("a call to no backend")));
-    };
+    let backend = goes_to(call, request.api)?;
     let began_at = worker.now();
     let asking = asked(&worker, &view, &id, backend, request);
     let began = while_there(asking, &worker, client).await?;
     call.facts.upstream = Some(worker.now().since(began_at));
-    began.map_err(|failed| failed_call(call, &failed))
-}
-
-/// It came to no good end for this.
-pub(super) fn failed_call(call: &mut Call, failed: &Failed) -> Stop {
-    call.facts.reason = failed.reason();
-    call.fail(failed.refusal())
+    began.map_err(|failed| call.failed(&failed))
 }
 
 /// An answer that is one document, with its status. A provider that refuses the gate's credential says nothing that its client may hear.
@@ -204,7 +207,7 @@ pub(super) async fn whole<D: Downstream>(
     let reading = read(&worker, &view, &id, began);
     match while_there(reading, &worker, client).await? {
         Ok(read) => Ok(read),
-        Err(failed) => Err(failed_call(call, &failed)),
+        Err(failed) => Err(call.failed(&failed)),
     }
 }
 

@@ -13,15 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::batches::{At, Away, BatchStore, Thing};
-use policy::batching::{Late, Used, allowed, caller, charge_late, price_of};
+use policy::batching::{
+    Late, Used, allowed, answered, caller, charge_late, given_up, pieces, price_of,
+};
 use policy::clock::Mono;
 use policy::id::{BackendId, PriceId};
 use policy::operation::Operation;
-use policy::price::Pico;
+use policy::record::Record;
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Entry;
 use wire::batch::{Api, Object, ResultLines, Told, told};
-use wire::dialect::model_name;
 use wire::usage::Reading;
 
 use super::{made, send};
@@ -117,9 +118,53 @@ impl Claim {
                     }
                 }
             }
+            // What the disk does not take now is tried again.
+            let _away = self.give_up(&view, &memory).await;
             drop(view);
             self.worker.timers.sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Enters what persons gave up: rows that say so, for which nothing is charged.
+    async fn give_up(&self, view: &WorkerSnapshot, memory: &RefCell<Memory>) -> Result<(), Away> {
+        for of in self.store.given_up().await? {
+            let (thing, now) = (&of.thing, self.worker.now());
+            let row = self.store.row(thing, "");
+            if self.store.on_disk(vec![row]).await? == [true] {
+                self.store.settled(thing.at()).await?;
+                memory.borrow_mut().entered.remove(&thing.at());
+                continue;
+            }
+            let entered = memory.borrow().entered.get(&thing.at()).copied();
+            if entered.is_some_and(|at| now.since(at) <= DISK_WITHIN) {
+                continue;
+            }
+            let s = view.snapshot();
+            let record = given_up(&of, self.worker.clock.wall_ms(now), s);
+            if entered.is_none() {
+                tracing::warn!(
+                    batch = &*thing.id,
+                    backend = &*thing.backend,
+                    workload = &*thing.owner.workload,
+                    by = &*of.who,
+                    why = &*of.why,
+                    "a batch was given up: nothing is charged for it"
+                );
+                self.worker.sink(|sink| sink.exchange(s, &record));
+            }
+            self.settle(s, row, &record);
+            memory.borrow_mut().entered.insert(thing.at(), now);
+        }
+        Ok(())
+    }
+
+    fn settle(&self, s: &Snapshot, row: [u8; 16], record: &Record) {
+        let entry = Entry {
+            id: row,
+            reserved: 0,
+            tally: None,
+        };
+        self.worker.ledger(|ledger| ledger.settle(entry, s, record));
     }
 
     /// Asks about all batches, or about those that are hurried; of those not about one that could not be counted when it was last asked.
@@ -324,13 +369,7 @@ impl Claim {
         if !is_charged {
             self.worker.sink(|sink| sink.exchange(s, &record));
         }
-        let entry = Entry {
-            id: row,
-            reserved: 0,
-            tally: None,
-        };
-        self.worker
-            .ledger(|ledger| ledger.settle(entry, s, &record));
+        self.settle(s, row, &record);
     }
 
     /// What its provider says of a batch.
@@ -376,7 +415,7 @@ impl Claim {
             of: thing,
             prices: HashMap::new(),
             used: BTreeMap::new(),
-            counts_pieces: thing.calls.iter().all(|(of, _)| *of == Operation::Images),
+            counts_pieces: thing.calls.iter().any(|(of, _)| *of == Operation::Images),
             lines: 0,
             unread: 0,
         };
@@ -454,7 +493,7 @@ impl Claim {
     async fn long(&self, sums: &mut Sums<'_>, line: Vec<u8>) -> Result<(), NotCharged> {
         let (api, counts_pieces) = (sums.of.api, sums.counts_pieces);
         let read = move || told(api, counts_pieces, &line);
-        let told = self.worker.beside.run(read).await;
+        let told = self.worker.looks.run(read).await;
         sums.told(told.ok_or("a line of its result was not gone through")?);
         Ok(())
     }
@@ -470,7 +509,7 @@ struct Sums<'a> {
     of: &'a Thing,
     prices: HashMap<Arc<str>, Option<PriceId>>,
     used: BTreeMap<Arc<str>, Used>,
-    /// Its calls are billed by the images that came.
+    /// Some of its calls are billed by the images that came.
     counts_pieces: bool,
     /// Lines that say what became of a call.
     lines: u64,
@@ -491,8 +530,11 @@ impl Sums<'_> {
     fn told(&mut self, told: Told) {
         match told {
             Told::Served(served) => {
-                let model = self.model(served.model.as_deref());
-                self.add(&model, &served.usage, served.pieces);
+                let (view, calls) = (self.view, &self.of.calls);
+                let answered = answered(calls, &served, |model| self.price(model), view.snapshot());
+                let (operation, model) = answered.unwrap_or((Operation::Chat, "unknown".into()));
+                let pieces = pieces(operation, &served);
+                self.add(&model, &served.usage, pieces);
             }
             Told::Unserved => {}
             Told::Unreadable => {
@@ -525,49 +567,6 @@ impl Sums<'_> {
         let price = self.price(model).and_then(|id| s.prices.get(id));
         price.is_none_or(|price| price.tiers.is_empty() && price.request.0 == 0)
     }
-
-    /// The model that was asked for, by the name of the one that answered, which may say its date besides.
-    fn model(&mut self, told: Option<&str>) -> Arc<str> {
-        if let Some(only) = only_model(self.of) {
-            return only;
-        }
-        let told = told.and_then(|told| model_name(told.as_bytes()));
-        let told = told.unwrap_or_default();
-        let asked = || self.of.calls.iter().map(|(_, model)| &**model);
-        let fits = asked().filter(|asked| fits(told, asked));
-        if let Some(asked) = fits.max_by_key(|asked| asked.len()) {
-            return asked.into();
-        }
-        // One of those it is: the dearest, so that no name makes a call cheaper.
-        let asked: Vec<Arc<str>> = asked().map(Arc::from).collect();
-        let dearest = asked.into_iter().max_by_key(|model| self.dear(model));
-        dearest.unwrap_or_else(|| "unknown".into())
-    }
-
-    /// How dear a model is: what a call of some length costs.
-    fn dear(&mut self, model: &Arc<str>) -> Option<Pico> {
-        let price = self.price(model);
-        let prices = &self.view.snapshot().prices;
-        let price = price.and_then(|id| prices.get(id))?;
-        price.at_most(SOME_TOKENS, SOME_TOKENS)
-    }
-}
-
-/// Tokens by which prices are held against one another.
-const SOME_TOKENS: u64 = 1_000;
-
-/// Whether a model that answered is the one that was asked for: by its name, by that with a date or a part behind it, or by a name that
-/// stands for the latest of its kind (`-latest`, Anthropic's `-0`).
-fn fits(told: &str, asked: &str) -> bool {
-    let is_named = |asked: &str| {
-        let rest = told.strip_prefix(asked);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', ':']))
-    };
-    let latest = asked.strip_suffix("-latest");
-    is_named(asked)
-        || latest
-            .or_else(|| asked.strip_suffix("-0"))
-            .is_some_and(is_named)
 }
 
 /// The only model that a batch asks for, where it is one.
@@ -616,31 +615,5 @@ impl From<Failed> for NotCharged {
     fn from(failed: Failed) -> Self {
         let reason = failed.reason().map(String::from);
         Self::For(reason.unwrap_or_else(|| failed.refusal().to_string()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    //! Whose an answer is.
-
-    use super::fits;
-
-    #[test]
-    fn an_answer_is_of_the_model_whose_date_or_alias_it_names() {
-        for (told, asked) in [
-            ("gpt-5", "gpt-5"),
-            ("gpt-5-2025-08-07", "gpt-5"),
-            ("claude-3-7-sonnet-20250219", "claude-3-7-sonnet-latest"),
-            ("claude-opus-4-20250514", "claude-opus-4-0"),
-        ] {
-            assert!(fits(told, asked), "{told} {asked}");
-        }
-        for (told, asked) in [
-            ("gpt-50", "gpt-5"),
-            ("claude-3-5-haiku-20241022", "claude-opus-4-0"),
-            ("", "gpt-5"),
-        ] {
-            assert!(!fits(told, asked), "{told} {asked}");
-        }
     }
 }

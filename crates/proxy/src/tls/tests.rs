@@ -273,13 +273,62 @@ fn what_the_gate_would_show_and_is_of_no_use_is_told_without_its_key() {
     let authority = Authority::new("root");
     let [one, other] = ["one.test", "other.test"].map(|name| authority.leaf(name, |_| {}));
     let bundle = Some(authority.pem.as_bytes());
-    let shown = |key: &str| trust(bundle, Some((one.pem.as_bytes(), key.as_bytes())));
+    let shown = |key: &str| trust(bundle, Some((one.pem.as_bytes(), key.as_bytes())), &[]);
     assert!(shown(&one.key).is_ok());
     for key in [&*other.key, "-----BEGIN"] {
         assert!(shown(key).is_err_and(|fault| !fault.to_string().contains("BEGIN")));
     }
     assert!(matches!(
-        trust(Some(b"no PEM"), None),
+        trust(Some(b"no PEM"), None, &[]),
         Err(TlsFault::Pem("certificate"))
     ));
+}
+
+/// How a client that wants one of these names is served by an upstream with this certificate, in both versions of TLS.
+fn checked(authority: &Authority, leaf: &Leaf, names: &[&str]) -> Result<(), String> {
+    let server = server(leaf.pem.as_bytes(), leaf.key.as_bytes(), None).expect("a listener");
+    let names: Vec<Box<str>> = names.iter().map(|name| (*name).into()).collect();
+    let client = trust(Some(authority.pem.as_bytes()), None, &names).expect("roots");
+    shaken(&server, &client).map(drop)
+}
+
+#[test]
+fn an_upstream_that_is_known_by_other_names_has_one_of_them_and_is_vouched_for() {
+    let (authority, other) = (Authority::new("own"), Authority::new("other"));
+    let uri = |params: &mut CertificateParams| {
+        let uri = "spiffe://cluster.local/ns/a/sa/b"
+            .try_into()
+            .expect("a URI");
+        params.subject_alt_names.push(rcgen::SanType::URI(uri));
+    };
+    let leaf = authority.leaf("*.pods.test", uri);
+    let (own, spiffe) = ("one.pods.test", "spiffe://cluster.local/ns/a/sa/b");
+    for names in [
+        &[own][..],
+        &[spiffe],
+        &["gate.test", spiffe],
+        &["spiffe://x", own],
+    ] {
+        assert_eq!(checked(&authority, &leaf, names), Ok(()), "{names:?}");
+    }
+    // The name that is asked for is not enough, and neither is a part of one.
+    let of_host = authority.leaf("gate.test", uri);
+    assert_eq!(checked(&authority, &of_host, &["gate.test"]), Ok(()));
+    for names in [
+        &["other.test"][..],
+        &["spiffe://cluster.local/ns/a/sa"],
+        &["pods.test"],
+    ] {
+        let refused = checked(&authority, &of_host, names).expect_err("it is somebody else");
+        assert!(
+            refused.contains("BadCertificate") || refused.contains("name"),
+            "{refused}"
+        );
+    }
+    // Whoever has the name and is not vouched for.
+    let false_one = other.leaf("gate.test", uri);
+    for names in [&["gate.test"][..], &[spiffe]] {
+        let refused = checked(&authority, &false_one, names).expect_err("nobody vouches for it");
+        assert!(!refused.contains("name"), "{refused}");
+    }
 }

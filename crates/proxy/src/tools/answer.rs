@@ -7,13 +7,11 @@ use std::rc::Rc;
 
 use mcp::reply;
 use mcp::version::Version;
-use policy::record::{Closed, Outcome};
 use policy::refusal::Refusal;
 
-use super::call::{Call, Stop};
+use crate::call::{self, Call, Stop};
 use crate::client::{BodyLength, Downstream};
-use crate::cors::Cors;
-use crate::reply::{PIECE_BYTES, Patience, hints, part};
+use crate::reply::{PIECE_BYTES, hints};
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// Answers with a message, and says the session that it opens.
@@ -37,7 +35,7 @@ pub(super) async fn message<D: Downstream>(
     if let Some(session) = session {
         client.field(b"mcp-session-id", session.as_bytes());
     }
-    finish_head(call, client, status);
+    call.head_ends(client, status);
     sent(call, client, body, true).await
 }
 
@@ -49,7 +47,7 @@ pub(super) async fn taken<D: Downstream>(
 ) -> Result<(), Stop> {
     client.begin(status, BodyLength::Length(0));
     client.date();
-    finish_head(call, client, status);
+    call.head_ends(client, status);
     sent(call, client, b"", true).await
 }
 
@@ -82,7 +80,7 @@ pub(super) async fn refused<D: Downstream>(call: &mut Call, client: &mut D, id: 
     if let Some(challenge) = challenge {
         client.field(b"www-authenticate", challenge.as_bytes());
     }
-    finish_head(call, client, status);
+    call.head_ends(client, status);
     // Whoever is gone is told nothing, and the record says why it was refused.
     let _gone = sent(call, client, &body, true).await;
 }
@@ -117,41 +115,16 @@ fn versions(requested: &str) -> Vec<u8> {
 /// How a client finds who gives it a token, where the gate tells that.
 fn challenge(call: &Call, refusal: &Refusal) -> Option<String> {
     let (config, _) = Call::config(&call.view)?;
-    let oauth = config.oauth.as_ref()?;
+    let path = call.record().map_or(0, |record| record.mcp_path);
+    let resource = config.oauth.as_ref()?.resources.get(usize::from(path))?;
     let fault = match refusal {
         Refusal::CredentialMissing => "",
         _ => ", error=\"invalid_token\"",
     };
     Some(format!(
         "Bearer resource_metadata=\"{}\"{fault}",
-        oauth.metadata_url
+        resource.metadata_url
     ))
-}
-
-/// The end of every head.
-pub(super) fn finish_head<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
-    client.field(b"x-request-id", call.id.as_bytes());
-    let snapshot = call.view.snapshot();
-    let cors = Cors {
-        origins: &snapshot.web.origins,
-        page: call.page.as_deref(),
-        takes_sessions: snapshot.login.is_some(),
-    };
-    cors.write(client);
-    begun_at(call, client, status);
-}
-
-/// The end of a head that every page may read.
-pub(super) fn begun<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
-    client.field(b"x-request-id", call.id.as_bytes());
-    begun_at(call, client, status);
-}
-
-fn begun_at<D: Downstream>(call: &mut Call, client: &mut D, status: u16) {
-    client.begun();
-    call.facts.status = status;
-    let now = call.worker.now();
-    call.facts.answered.get_or_insert(now);
 }
 
 /// Sends part of an answer.
@@ -161,24 +134,8 @@ pub(super) async fn sent<D: Downstream>(
     body: &[u8],
     end: bool,
 ) -> Result<(), Stop> {
-    let worker = Rc::clone(&call.worker);
     let _waiting = Waiting::new(&call.view, body.len());
-    let patience = Patience {
-        worker: &worker,
-        stall: call.view.snapshot().bounds.write_stall,
-    };
-    match part(client, body, end, patience).await {
-        Ok(bytes) => {
-            call.facts.bytes_out += bytes;
-            Ok(())
-        }
-        Err(error) => {
-            if error.kind() == std::io::ErrorKind::TimedOut {
-                worker.closed(Closed::WriteStall);
-            }
-            Err(Stop::Gone)
-        }
-    }
+    call::sent(call, client, body, end).await
 }
 
 /// A long answer counts among the answers that a worker holds until its client has it.
@@ -206,9 +163,4 @@ impl Drop for Waiting {
             tools.waits_no_more(self.bytes);
         }
     }
-}
-
-/// It was answered.
-pub(super) fn completed(call: &mut Call) {
-    call.finish(Outcome::Completed);
 }

@@ -22,12 +22,11 @@ use wire::head::{Known, Method};
 
 use super::answer::Waiting;
 use super::ask::{Asker, Began, Failed, Said};
-use super::call::{Call, Stop};
 use super::forward::Asked;
-use super::join::while_there;
 use super::read::{ANSWER_BYTES_MAX, whole};
 use super::requests::{not_found, unlisted};
 use super::{answer, asker};
+use crate::call::{Call, Stop, while_there};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 

@@ -21,11 +21,10 @@ use policy::record::AttemptRecord;
 use policy::refusal::Refusal;
 use policy::retry::Retry;
 use policy::secret::Secret;
-use policy::snapshot::{Backend, Endpoint, Timeouts};
+use policy::snapshot::{AddedValue, Backend, Endpoint, Timeouts};
 use wire::head::{Known, Method};
 
-use super::call::OUT_OF_ORDER;
-use super::own_tokens::OwnToken;
+use crate::call::{OUT_OF_ORDER, OwnToken};
 use crate::deadline::Deadline;
 use crate::upstream::line::{Line, dial, reuse};
 use crate::upstream::{Answered, Outgoing, Response, Unwatched, h1, h2};
@@ -423,7 +422,19 @@ impl<S: Said> Outgoing for ToServer<'_, S> {
         });
         put(b"user-agent", USER_AGENT.as_bytes());
         for added in &self.backend.headers {
-            put(&added.name, &added.value);
+            if let AddedValue::Fixed(value) = &added.value {
+                put(&added.name, value);
+                continue;
+            }
+            let mut said: Vec<Box<[u8]>> = Vec::new();
+            self.request.fields(&mut |name, value| {
+                if *name == *added.name {
+                    said.push(value.into());
+                }
+            });
+            if let Some(value) = added.value.of(said.iter().map(|value| &**value)) {
+                put(&added.name, &value);
+            }
         }
         if let Some(caller) = self.caller {
             put(TOOL_CALLER.as_bytes(), caller.as_bytes());

@@ -4,16 +4,13 @@
 //! keep is counted while it decodes.
 //! Not here: what it says (`mcp::envelope`).
 
-use std::future::poll_fn;
-use std::task::Poll;
-
 use policy::exchange::is_json;
 use policy::refusal::Refusal;
 use wire::encoding::{Coding, CodingFault};
 use wire::head::{Known, RequestHead};
 
-use super::call::{Call, Stop};
-use crate::client::{BodyFault, Downstream};
+use crate::call::{Call, Stop, piece};
+use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::decoding::{Decoding, STEP_BYTES};
 use crate::stint::Stint;
@@ -44,25 +41,7 @@ pub(super) async fn read<D: Downstream>(
     let until = worker.now().after(bounds.body_time);
     let (mut body, mut stint) = (Vec::new(), Stint::default());
     let (mut came, mut window) = (0, 0);
-    loop {
-        deadline.set(bounds.body_idle);
-        let piece = poll_fn(|cx| match client.poll_body(&worker.buffers, cx) {
-            Poll::Ready(Ok(piece)) => Poll::Ready(Ok(piece)),
-            Poll::Ready(Err(BodyFault::Gone)) => Poll::Ready(Err(None)),
-            Poll::Ready(Err(BodyFault::Head(fault))) => {
-                Poll::Ready(Err(Some(Refusal::Head(fault))))
-            }
-            Poll::Ready(Err(BodyFault::Framing(fault))) => {
-                Poll::Ready(Err(Some(Refusal::BodyFraming(fault))))
-            }
-            Poll::Pending => deadline.poll(cx).map(|()| Err(Some(Refusal::Slow))),
-        });
-        let piece = match piece.await {
-            Ok(Some(piece)) => piece,
-            Ok(None) => break,
-            Err(Some(refusal)) => return Err(call.refuse(refusal)),
-            Err(None) => return Err(Stop::Gone),
-        };
+    while let Some(piece) = piece(call, client, deadline).await? {
         if let (0, Some(coded)) = (window, &coded) {
             window = coded.window;
             if !call.keep(window) {
@@ -70,7 +49,6 @@ pub(super) async fn read<D: Downstream>(
             }
         }
         came += piece.len();
-        call.facts.bytes_in += piece.len() as u64;
         if came > most {
             return Err(call.refuse(too_large()));
         }

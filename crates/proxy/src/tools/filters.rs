@@ -14,7 +14,7 @@ use policy::mcp::{Holds, McpRoute, Selection, Server, Shows, When, plain_uri};
 use policy::operation::Operation;
 
 use super::Arrived;
-use super::call::Call;
+use crate::call::Call;
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// What a caller does with a thing.

@@ -20,17 +20,17 @@ use policy::refusal::Refusal;
 use wire::head::{Known, Method, RequestHead};
 
 use super::ask::{Asker, Failed, Request, Says, form};
-use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
 use super::filters::{Arguments, Does, may_see, may_use};
-use super::join::while_there;
 use super::listed::{as_listed, is_unlisted, place_of};
 use super::requests::{self, Meant, meant, not_found, rule_of};
+use super::rule::{principal, rule};
 use super::stream::{self, Answering, relay, takes_events};
 use super::tasks::ShownAs;
 use super::{
     Arrived, admitted, answer, api, asker, inputs, invalid, lists, modern, of_client, open,
     session_id, tasks,
 };
+use crate::call::{Call, OUT_OF_ORDER, Stop, while_there};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 

@@ -16,10 +16,10 @@ use policy::mcp::Asked;
 use policy::refusal::Refusal;
 
 use super::answer;
-use super::call::{Call, OUT_OF_ORDER, Stop, principal};
-use super::join::while_there;
+use super::rule::principal;
 use super::session_id;
 use super::stream::{Answering, QUIET, QUIET_EVERY, begin, refused};
+use crate::call::{Call, OUT_OF_ORDER, Stop, while_there};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 

@@ -3,12 +3,8 @@
 //! Not here: what is waited for.
 
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::Poll;
-
-use super::call::Stop;
-use crate::client::Downstream;
-use crate::worker::Worker;
 
 /// A wait in a list.
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -34,22 +30,4 @@ pub(crate) async fn all<T>(mut waits: Vec<Boxed<'_, T>>) -> Vec<T> {
     })
     .await;
     given.into_iter().flatten().collect()
-}
-
-/// What a wait gives, unless the client leaves before.
-pub(super) async fn while_there<T>(
-    wait: impl Future<Output = T>,
-    worker: &Worker,
-    client: &mut impl Downstream,
-) -> Result<T, Stop> {
-    let mut wait = pin!(wait);
-    poll_fn(|cx| {
-        if let Poll::Ready(value) = wait.as_mut().poll(cx) {
-            return Poll::Ready(Ok(value));
-        }
-        client
-            .poll_gone(&worker.buffers, cx)
-            .map(|()| Err(Stop::Gone))
-    })
-    .await
 }

@@ -10,9 +10,9 @@ use policy::attempt::Failure;
 use policy::mcp::{McpRoute, OnChange, Server};
 use policy::refusal::Refusal;
 
-use super::call::{Call, Stop};
 use super::lists;
 use super::requests::{self, Meant, not_found};
+use crate::call::{Call, Stop};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 use mcp::target::Target;

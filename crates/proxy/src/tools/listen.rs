@@ -24,9 +24,7 @@ use policy::mcp::{McpRoute, Server};
 use policy::refusal::Refusal;
 
 use super::ask::Asker;
-use super::call::{Call, OUT_OF_ORDER, Stop};
 use super::filters::{Does, may_hear, may_see};
-use super::join::while_there;
 use super::modern::{bad_params, opened};
 use super::open::Heard;
 use super::read::request;
@@ -34,6 +32,7 @@ use super::requests::{rule_of, sought};
 use super::standing::{Event, Lanes, Said, Wanted};
 use super::stream::{QUIET, QUIET_EVERY, begin, speaker};
 use super::{Arrived, admitted, answer, asker, counted, open, within};
+use crate::call::{Call, OUT_OF_ORDER, Stop, while_there};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -200,7 +199,7 @@ async fn listen<D: Downstream>(
             Ok(turn) => turn,
             Err(gone) => {
                 // A client that leaves ends it as it is meant to end.
-                answer::completed(call);
+                call.completed();
                 return Err(gone);
             }
         };

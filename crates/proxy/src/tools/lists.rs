@@ -11,9 +11,9 @@ use policy::attempt::Failure;
 use policy::mcp::{Listed as Told, Mcp, McpRoute, OnChange, Pins, Seen, Server};
 
 use super::ask::{Asker, Failed};
-use super::call::{Call, Stop};
-use super::join::{Boxed, all, while_there};
+use super::join::{Boxed, all};
 use super::open;
+use crate::call::{Call, Stop, while_there};
 use crate::catalogue;
 use crate::client::Downstream;
 use crate::tool_memory::Tools;

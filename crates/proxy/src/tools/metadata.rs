@@ -8,7 +8,7 @@ use policy::refusal::Refusal;
 use wire::head::{Method, RequestHead};
 
 use super::answer;
-use super::call::{Call, Stop};
+use crate::call::{Call, Stop};
 use crate::client::{BodyLength, Downstream};
 
 /// What it is told for.
@@ -21,9 +21,9 @@ pub(super) async fn serve<D: Downstream>(
     client: &mut D,
 ) -> Result<(), Stop> {
     let view = Rc::clone(&call.view);
-    let config = Call::config(&view).and_then(|(config, _)| config.oauth.as_ref());
+    let config = Call::config(&view).and_then(|(config, _)| config.resource(head.path()));
     let body = match (head.method, config) {
-        (Method::Get | Method::Head, Some(oauth)) => oauth.metadata.as_bytes(),
+        (Method::Get | Method::Head, Some(resource)) => resource.metadata.as_bytes(),
         (Method::Options, Some(_)) => b"",
         _ => return Err(call.refuse(Refusal::Method { allow: ALLOW })),
     };
@@ -33,7 +33,7 @@ pub(super) async fn serve<D: Downstream>(
     client.field(b"access-control-allow-origin", b"*");
     client.field(b"access-control-allow-headers", b"*");
     client.field(b"cache-control", b"max-age=3600");
-    answer::begun(call, client, 200);
+    call.head_ends_for_all(client, 200);
     let body = if head.method == Method::Head {
         b""
     } else {

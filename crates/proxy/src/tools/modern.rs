@@ -23,10 +23,10 @@ use policy::refusal::Refusal;
 use wire::head::{Known, RequestHead};
 
 use super::ask::Failed;
-use super::call::{Call, Stop};
 use super::forward::{Asked, forward};
 use super::session::as_told;
 use super::{Arrived, admitted, answer, counted, invalid, listen, open, requests, search, tasks};
+use crate::call::{Call, Stop};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 

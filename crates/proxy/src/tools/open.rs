@@ -17,10 +17,11 @@ use wire::head::Method;
 
 use super::api;
 use super::ask::{Asker, Failed, Request, Says};
-use super::call::{Call, Stop, principal, rule};
-use super::join::{Boxed, all, while_there};
+use super::join::{Boxed, all};
 use super::read::{request, result};
+use super::rule::{principal, rule};
 use super::session::give_back;
+use crate::call::{Call, Stop, while_there};
 use crate::client::Downstream;
 use crate::tool_memory::{Speaks, Tools};
 use crate::worker_snapshot::WorkerSnapshot;

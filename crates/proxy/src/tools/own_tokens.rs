@@ -4,7 +4,6 @@
 //! first description, and neither a session nor what the server speaks but under a mark that has the token in it.
 //! Not here: which headers are taken (`policy::mcp`), how a request carries it (`ask`).
 
-use std::ops::Deref;
 use std::rc::Rc;
 
 use policy::credential::UpstreamAuth;
@@ -14,44 +13,13 @@ use policy::secret::Secret;
 use wire::head::RequestHead;
 
 use super::ask::Asker;
-use super::call::{Call, Stop, rule};
+use super::rule::rule;
+use crate::call::{Call, OnBehalf, OwnToken, Stop};
 
 /// Longest token.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// The header that carries it where the server's credential has no other.
 const AUTHORIZATION: &str = "authorization";
-
-/// A token for a server.
-#[derive(Debug)]
-pub(crate) struct OwnToken {
-    pub(crate) backend: BackendId,
-    /// The header that carries it, in lower case.
-    pub(crate) header: Box<str>,
-    /// The whole value.
-    pub(crate) value: Secret,
-}
-
-/// A message, as servers that are asked for it are told of it.
-#[derive(Debug)]
-pub(super) struct OnBehalf {
-    pub(super) id: Box<str>,
-    pub(super) own: Vec<OwnToken>,
-}
-
-impl Deref for OnBehalf {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.id
-    }
-}
-
-impl OnBehalf {
-    /// The token that its caller brought for a server.
-    pub(super) fn of(&self, backend: BackendId) -> Option<&OwnToken> {
-        self.own.iter().find(|own| own.backend == backend)
-    }
-}
 
 impl Asker<'_> {
     /// Whether a server is asked as its caller alone: what that lists and says is his.

@@ -20,7 +20,7 @@ use wire::sse::DataReader;
 
 use super::api;
 use super::ask::{Asker, Began, Failed, Form, Request, form};
-use super::call::Call;
+use crate::call::Call;
 use crate::deadline::Deadline;
 use crate::upstream::{Body, Chunk};
 use mcp::session::{OpenServer, SERVER_ID_BYTES_MAX};

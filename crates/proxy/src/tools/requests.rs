@@ -17,14 +17,15 @@ use mcp::target::{Target, of as target_of};
 use policy::mcp::{McpRoute, Prefix, Server};
 use policy::refusal::Refusal;
 
-use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::filters::{Does, may_see, may_use};
 use super::forward::{Asked, forward};
-use super::join::{Boxed, all, while_there};
+use super::join::{Boxed, all};
+use super::rule::rule;
 use super::{
     Arrived, admitted, answer, asker, counted, invalid, lists, modern, of_client, search, session,
     session_of, within,
 };
+use crate::call::{Call, OUT_OF_ORDER, Stop, while_there};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 

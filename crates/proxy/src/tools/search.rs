@@ -16,10 +16,9 @@ use mcp::target::{Target, of as target_of};
 use policy::mcp::McpRoute;
 use policy::refusal::Refusal;
 
-use super::call::{Call, OUT_OF_ORDER, Stop};
 use super::forward::{Asked, forward};
-use super::join::while_there;
 use super::{Arrived, admitted, answer, counted, modern, requests};
+use crate::call::{Call, OUT_OF_ORDER, Stop, while_there};
 use crate::client::Downstream;
 use crate::stint::STINT_BYTES;
 use crate::worker_snapshot::WorkerSnapshot;

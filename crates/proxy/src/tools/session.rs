@@ -21,10 +21,11 @@ use wire::head::Method;
 use mcp::envelope::{INVALID_REQUEST, Message, Says};
 
 use super::ask::{self, Asker, Failed, Request};
-use super::call::{Call, Stop, principal, rule};
-use super::join::{Boxed, all, while_there};
+use super::join::{Boxed, all};
 use super::read::{request, result};
+use super::rule::{principal, rule};
 use super::{Arrived, admitted, answer, api, asker, invalid, open, session_id, session_of, within};
+use crate::call::{Call, Stop, while_there};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 

@@ -26,12 +26,12 @@ use wire::sse::{DataReader, Whole};
 
 use super::again::Again;
 use super::ask::{Asker, Began, Failed, Form, Request, Says, form};
-use super::call::{Call, OUT_OF_ORDER, Stop, rule};
 use super::filters::may_hear;
-use super::join::while_there;
 use super::read::{Held, next, request};
+use super::rule::rule;
 use super::stream::{QUIET, QUIET_EVERY, begin, pass_on, speaker};
 use super::{Arrived, admitted, answer, asker, of_client, session_id, session_of, unix_s, within};
+use crate::call::{Call, OUT_OF_ORDER, Stop, while_there};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
 use crate::timers::Timers;
@@ -134,7 +134,7 @@ pub(super) async fn serve<D: Downstream>(
             Ok(turn) => turn,
             Err(gone) => {
                 // A client that leaves ends it as it is meant to end.
-                answer::completed(call);
+                call.completed();
                 return Err(gone);
             }
         };

@@ -22,13 +22,12 @@ use wire::sse::{DataReader, Whole};
 
 use super::answer;
 use super::ask::{Asker, Began, Failed, Form, form};
-use super::call::{Call, Stop};
 use super::filters::may_hear;
-use super::join::while_there;
 use super::open;
 use super::read::{Held, next, whole};
 use super::tasks::ShownAs;
 use super::{Arrived, asker, session_id};
+use crate::call::{Call, Stop, while_there};
 use crate::client::{BodyLength, Downstream};
 use crate::deadline::Deadline;
 
@@ -248,7 +247,7 @@ pub(super) async fn begin<D: Downstream>(call: &mut Call, client: &mut D) -> Res
     client.field(b"content-type", b"text/event-stream");
     client.field(b"cache-control", b"no-cache");
     client.field(b"x-accel-buffering", b"no");
-    answer::finish_head(call, client, 200);
+    call.head_ends(client, 200);
     call.facts.streamed = true;
     // The head leaves before anything comes.
     answer::sent(call, client, b"", false).await

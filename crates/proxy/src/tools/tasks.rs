@@ -20,13 +20,14 @@ use policy::operation::Operation;
 use policy::refusal::Refusal;
 
 use super::ask::{Asker, Says};
-use super::call::{Call, OUT_OF_ORDER, Stop, principal, rule};
 use super::filters::{Does, may_see};
 use super::forward::{Asked, send};
 use super::listed::as_listed;
 use super::requests::{Meant, rule_of};
+use super::rule::{principal, rule};
 use super::stream::{Answering, takes_events};
 use super::{Arrived, counted, modern, unix_s};
+use crate::call::{Call, OUT_OF_ORDER, Stop};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
 

@@ -65,6 +65,7 @@ pub(super) fn write(
         charge: _,
         uncounted: _,
         listed: _,
+        mcp_path: _,
     } = record;
     let all = room.len();
     let out = JsonWriter::new(room).fixed(b"{\"ts\":\"");

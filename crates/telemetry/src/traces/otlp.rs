@@ -91,6 +91,7 @@ fn write_exchange(span: &mut Message, exchange: &Exchange) {
         // Not in it.
         upstream_id: _,
         listed: _,
+        mcp_path: _,
         limited: _,
         charge: _,
         unconfirmed: _,

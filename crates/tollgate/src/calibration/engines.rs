@@ -19,6 +19,7 @@ use policy::credential::{Credential, UpstreamAuth};
 use policy::revision::Revision;
 use policy::secret::Secret;
 use policy::snapshot::{self, Backend, Endpoint};
+use proxy::gate::{Trusted, trusted};
 
 use crate::services::Services;
 
@@ -368,7 +369,7 @@ struct Making<'m> {
     services: &'m Services,
     timeout: Duration,
     /// Trust that was made already, by its roots and the certificate that the gate shows.
-    trust: RefCell<BTreeMap<(String, String), Tls>>,
+    trust: RefCell<BTreeMap<Trusted, Tls>>,
 }
 
 impl Making<'_> {
@@ -405,7 +406,8 @@ impl Making<'_> {
                         let ca_file = backend.endpoints.first();
                         let ca_file = ca_file.and_then(|id| snapshot.endpoints.get(id.index()));
                         let ca_file = ca_file.map_or("", |endpoint| &endpoint.origin.ca_file);
-                        let client = self.client(api.is_tls(), ca_file, "", Protocol::Either)?;
+                        let trusted = (ca_file.to_owned(), String::new(), Arc::default());
+                        let client = self.client(api.is_tls(), trusted, Protocol::Either)?;
                         Engine {
                             backend: Arc::clone(&backend.name),
                             index,
@@ -443,7 +445,9 @@ impl Making<'_> {
         };
         let header = |added: &snapshot::AddedHeader| {
             let name = String::from_utf8_lossy(&added.name).into_owned();
-            (name, Secret::new(added.value.to_vec()))
+            // Of a client's header there is nothing here.
+            let value = added.value.of(std::iter::empty())?;
+            Some((name, Secret::new(value.into_vec())))
         };
         let members: BTreeMap<_, _> = backend.query.iter().map(|m| (&m.name, &m.value)).collect();
         let members = members.into_iter();
@@ -453,24 +457,18 @@ impl Making<'_> {
         Ok(Some(Engine {
             backend: Arc::clone(&backend.name),
             index,
-            client: self.client(origin.tls, &origin.ca_file, &origin.certificate, protocol)?,
+            client: self.client(origin.tls, trusted(origin), protocol)?,
             questions: self.services.questions(SERVICE, &api),
             api,
             auth: endpoint.auth.clone(),
-            headers: backend.headers.iter().map(header).collect(),
+            headers: backend.headers.iter().filter_map(header).collect(),
             query: members.join("&"),
         }))
     }
 
-    fn client(
-        &self,
-        is_tls: bool,
-        ca_file: &str,
-        certificate: &str,
-        protocol: Protocol,
-    ) -> Result<Client, String> {
+    fn client(&self, is_tls: bool, trusted: Trusted, protocol: Protocol) -> Result<Client, String> {
         let trust = if is_tls {
-            self.trust(ca_file, certificate)?
+            self.trust(trusted)?
         } else {
             Tls::nobody().map_err(|fault| fault.to_string())?
         };
@@ -487,22 +485,22 @@ impl Making<'_> {
         Ok(Client::new(&trust, bounds))
     }
 
-    fn trust(&self, ca_file: &str, certificate: &str) -> Result<Tls, String> {
-        let of = (ca_file.to_owned(), certificate.to_owned());
+    fn trust(&self, of: Trusted) -> Result<Tls, String> {
+        let (ca_file, certificate, alt_names) = &of;
         if let Some(made) = self.trust.borrow().get(&of) {
             return Ok(made.clone());
         }
         let bundle = (!ca_file.is_empty())
             .then(|| {
                 self.sources
-                    .read(Path::new(ca_file), config::FILE_BYTES_MAX)
+                    .read(Path::new(&ca_file), config::FILE_BYTES_MAX)
             })
             .transpose()
             .map_err(|error| format!("{ca_file}: {error}"))?;
         let mut shown = self.host.client_certificates.iter();
-        let shown = shown.find(|of| of.digest == certificate);
+        let shown = shown.find(|of| of.digest == *certificate);
         let identity = shown.map(|of| (&*of.certificate_pem, of.key_pem.expose()));
-        let made = proxy::tls::client(bundle.as_deref(), identity);
+        let made = proxy::tls::client(bundle.as_deref(), identity, alt_names);
         let made = Tls::of(made.map_err(|fault| fault.to_string())?);
         self.trust.borrow_mut().insert(of, made.clone());
         Ok(made)

@@ -136,7 +136,7 @@ fn place(
     namespace: Option<String>,
 ) -> Result<Place, String> {
     let url = Url::parse(url).map_err(|fault| format!("the API server's address: {fault}"))?;
-    let tls = proxy::tls::client(roots, identity).map_err(|fault| fault.to_string())?;
+    let tls = proxy::tls::client(roots, identity, &[]).map_err(|fault| fault.to_string())?;
     Ok(Place {
         server: ApiServer { url, token },
         client: Client::new(&Tls::of(tls), Bounds::default()),

@@ -105,7 +105,8 @@ pub(super) fn tool(asked: &Explain, body: &[u8]) -> Option<Used> {
             arguments: None,
         });
     }
-    let is_message = asked.path == policy::mcp::PATH && asked.method == "POST";
+    // Where servers of tools are found, the configuration says; no call to a model is such a message.
+    let is_message = !asked.path.starts_with("/v1/") && asked.method == "POST";
     let message: Message = serde_json::from_slice(body).ok().filter(|_| is_message)?;
     if message.method != "tools/call" {
         return None;

@@ -80,7 +80,9 @@ async fn judged(
     let (head, peer) = (message.head, message.peer);
     let who = Http { head, peer };
     let parents = std::iter::empty();
-    let begun = Begun::new(None, parents, &who, message.unix_ms, env).of(Operation::Mcp);
+    let path = env.snapshot.mcp.as_deref();
+    let path = path.and_then(|mcp| mcp.path(head.path())).unwrap_or(0);
+    let begun = Begun::new(None, parents, &who, message.unix_ms, env).at_mcp_path(path);
     let known = match begun.identify(&who, env) {
         Identification::Known(known) => known,
         Identification::Refused(ended) => return Err(ended),
@@ -93,7 +95,8 @@ async fn judged(
     let (s, now) = (env.snapshot, env.now);
     let refuse = |known: Known, refusal| Err(Box::new(known.refuse(refusal, now)));
     let workload = known.record().workload;
-    let Some((workload, (_, rule, chosen))) = workload.and_then(|id| Some((id, tools(s, id)?)))
+    let Some((workload, (_, rule, chosen))) =
+        workload.and_then(|id| Some((id, tools(s, id, path)?)))
     else {
         return refuse(known, Refusal::McpRouteNotFound);
     };

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use identity::keys::{BudgetPer, LimitOf, WrittenBudget, WrittenLimit};
 
 use crate::keyring::Time;
@@ -24,9 +24,16 @@ pub(crate) enum Verb {
         before_help = "Example:\n  tollgate keys create --workload chat --user ada --expires 90d"
     )]
     Create(Create),
-    /// The keys that there are, without their secrets.
-    #[command(before_help = "Example:\n  tollgate keys list --json")]
+    /// The keys that there are, without their secrets; or one, with all that it may.
+    #[command(
+        before_help = "Example:\n  tollgate keys list --json\n  tollgate keys list kq3f7m2x9d"
+    )]
     List(List),
+    /// Change what a key may, and until when; what it has spent stays spent.
+    #[command(
+        before_help = "Example:\n  tollgate keys change kq3f7m2x9d --budget 50USD/month --without expires"
+    )]
+    Change(Change),
     /// Give a key another secret; the old one is good for a while yet.
     #[command(before_help = "Example:\n  tollgate keys rotate kq3f7m2x9d --overlap 1h")]
     Rotate(Rotate),
@@ -87,9 +94,56 @@ pub(crate) struct Create {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Change {
+    #[command(flatten)]
+    pub(crate) config: Config,
+    /// The key's id.
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// A name for people.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) name: Option<String>,
+    /// All that else is recorded of each of its calls; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = tag)]
+    pub(crate) tag: Vec<(String, String)>,
+    /// All models that it may ask for; may be repeated.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Vec<String>,
+    /// All limits of its own, such as requests=60/1m; may be repeated; one that changes begins anew.
+    #[arg(long, value_name = "KIND=N/TIME", value_parser = limit)]
+    pub(crate) limit: Vec<WrittenLimit>,
+    /// All budgets of its own, such as 50USD/month; may be repeated; needs a ledger.
+    #[arg(long, value_name = "AMOUNT/PERIOD", value_parser = budget)]
+    pub(crate) budget: Vec<WrittenBudget>,
+    /// How long it is good from now on, such as 12h, 90d or 52w.
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    pub(crate) expires: Option<Time>,
+    /// What is taken away; may be repeated.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) without: Vec<Part>,
+    /// Print the key as it is now, as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a key need not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    Name,
+    Tags,
+    Models,
+    Limits,
+    Budgets,
+    Expires,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) at: Where,
+    /// One key, with all that it may.
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

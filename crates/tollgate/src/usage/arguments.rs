@@ -57,8 +57,10 @@ pub(crate) enum Question {
     /// The newest records.
     #[command(before_help = "Example:\n  tollgate usage tail -f")]
     Tail(Tail),
-    /// Batches whose use is not counted yet, the oldest first.
-    #[command(before_help = "Example:\n  tollgate usage batches")]
+    /// Batches whose use is not counted yet, the oldest first; and the end of one that never can be.
+    #[command(
+        before_help = "Example:\n  tollgate usage batches\n  tollgate usage batches --give-up batch_68a1 --why \"its provider has forgotten it\""
+    )]
     Batches(Batches),
     /// A chargeback statement for people: HTML, or CSV.
     #[command(
@@ -73,6 +75,15 @@ pub(crate) struct Batches {
     /// JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
+    /// A batch that can never be counted: its row says so, and nothing is charged for it.
+    #[arg(long, value_name = "ID", requires = "why")]
+    pub(crate) give_up: Option<String>,
+    /// Why, for whoever reads the log.
+    #[arg(long, value_name = "TEXT", requires = "give_up")]
+    pub(crate) why: Option<String>,
+    /// Where several backends have a batch of this id: which.
+    #[arg(long, value_name = "NAME", requires = "give_up")]
+    pub(crate) backend: Option<String>,
 }
 
 /// A span of days, UTC; records count by their end.

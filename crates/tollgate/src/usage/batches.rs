@@ -1,6 +1,6 @@
-//! `tollgate usage batches`: batches whose use is not counted yet.
+//! `tollgate usage batches`: batches whose use is not counted yet, and the end of one that never can be.
 //!
-//! Not here: where they are kept (`ledger::uncounted_batches`).
+//! Not here: where they are kept (`ledger::uncounted_batches`), the row of one that is given up (the gate enters it).
 
 use std::io::Write;
 use std::path::Path;
@@ -13,6 +13,9 @@ use super::arguments::Batches;
 
 /// Lists them.
 pub(super) fn uncounted(ledger: &Path, asked: &Batches, out: &mut dyn Write) -> Result<(), Fault> {
+    if let (Some(id), Some(why)) = (&asked.give_up, &asked.why) {
+        return give_up(ledger, (id, why), asked, out);
+    }
     let batches = ledger::uncounted_batches(ledger).map_err(Fault::Said)?;
     if asked.json {
         let of = |batch: &ledger::Thing| {
@@ -46,4 +49,48 @@ pub(super) fn uncounted(ledger: &Path, asked: &Batches, out: &mut dyn Write) -> 
         writeln!(out, "{made:<24} {workload:<20} {backend:<16} {}", batch.id)?;
     }
     Ok(())
+}
+
+/// Notes that a batch is given up, and by whom.
+fn give_up(
+    ledger: &Path,
+    (id, why): (&str, &str),
+    asked: &Batches,
+    out: &mut dyn Write,
+) -> Result<(), Fault> {
+    let is_plain = !why.trim().is_empty() && why.len() <= WHY_BYTES_MAX;
+    if !is_plain || why.chars().any(char::is_control) {
+        let says = format!("--why: write 1 to {WHY_BYTES_MAX} bytes on one line");
+        return Err(Fault::Said(says));
+    }
+    let who = operator();
+    let given_up = ledger::give_up_batch(ledger, id, asked.backend.as_deref(), (&who, why));
+    let given_up = given_up.map_err(Fault::Said)?;
+    let workload = &*given_up.thing.owner.workload;
+    if asked.json {
+        let said = json!({ "id": id, "workload": workload, "given_up": true, "by": who });
+        writeln!(out, "{said}")?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{id} of the workload {workload} is given up by {who}. The gate with this ledger enters its row (`{}`) within seconds, or \
+         when it runs next; nothing is charged for it.",
+        policy::batching::BATCH_GIVEN_UP
+    )?;
+    Ok(())
+}
+
+/// Most of what is said of why.
+const WHY_BYTES_MAX: usize = 500;
+
+/// Who gives the command, for the log: by what their shell calls them, and by their number, which they cannot choose.
+fn operator() -> String {
+    let uid = rustix::process::getuid().as_raw();
+    let mut names = ["SUDO_USER", "USER", "LOGNAME"].into_iter();
+    let name = names.find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    match name {
+        Some(name) => format!("{} (uid {uid})", name.escape_debug()),
+        None => format!("uid {uid}"),
+    }
 }

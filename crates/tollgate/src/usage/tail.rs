@@ -64,11 +64,14 @@ fn record(row: &Stored) -> String {
         |pico| format!("{} {}", rounded(pico.into(), 6), text("currency")),
     );
     let method = row.text("mcp_method");
+    let is_of_batches = matches!(text("operation"), "files" | "batches");
     let what = method.map_or_else(
-        || {
-            row.text("model_sent")
+        || match is_of_batches {
+            true => text("operation").to_owned(),
+            false => row
+                .text("model_sent")
                 .unwrap_or(text("model_asked"))
-                .to_owned()
+                .to_owned(),
         },
         |method| format!("{method} {}", row.text("mcp_name").unwrap_or_default()),
     );
@@ -82,8 +85,8 @@ fn record(row: &Stored) -> String {
         text("backend"),
         what.trim_end(),
     );
-    // A message to a server of tools has no tokens.
-    let is_message = method.is_some();
+    // A message to a server of tools has no tokens, nor has a call of files and batches.
+    let has_none = method.is_some() || is_of_batches;
     let came_to = format!(
         "{ending} {}, in {} ({}), out {} ({}), {cost}",
         row.number("status").unwrap_or_default(),
@@ -92,7 +95,7 @@ fn record(row: &Stored) -> String {
         tokens("completion_tokens"),
         text("completion_source"),
     );
-    let came_to = match is_message {
+    let came_to = match has_none {
         true => format!("{ending} {}", row.number("status").unwrap_or_default()),
         false => came_to,
     };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testing::eventually;
 
 use self::provider::Provider;
-use crate::harness::{Gate, Sdk};
+use crate::harness::{Gate, Sdk, tollgate};
 use crate::ledger::{stop, usage};
 
 const MONTH: &str = "budgets: { company: { money: 100, per: month } }\n";
@@ -186,5 +186,179 @@ fn a_batch_that_nobody_fetches_is_charged_after_a_kill() {
         usage(&ledger, &["batches"]) == "Every batch is counted.\n"
     });
     assert_eq!(used(&ledger), rows);
+    stop(gate);
+}
+
+#[test]
+fn a_batch_that_can_never_be_counted_is_given_up_by_name_and_charged_nothing() {
+    let provider = Provider::start(false);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let gate = Gate::start(&config(&provider, &ledger, MONTH), &KEY);
+    let left = || gate.metric("tollgate_budget_left", &[r#"budget="company""#]);
+    let before = left();
+    let begun = tricks::begin(&gate, "a", "m1", 3);
+    let id = tricks::id_of(&begun);
+    provider.forget(&id);
+    let path = ledger.to_str().expect("UTF-8");
+    let give_up = |id: &str, why: &str| {
+        let args = [
+            "usage",
+            "--ledger",
+            path,
+            "batches",
+            "--give-up",
+            id,
+            "--why",
+            why,
+        ];
+        tollgate(dir.path(), &args, &[])
+    };
+    let unknown = give_up("batch_99", "none");
+    assert!(unknown.code == Some(1) && unknown.err.contains("no batch"));
+    let given_up = give_up(&id, "its provider has forgotten it");
+    assert_eq!(given_up.code, Some(0), "{}", given_up.err);
+    assert!(
+        given_up.out.contains("nothing is charged"),
+        "{}",
+        given_up.out
+    );
+    eventually("its row says so", || used(&ledger).len() == 1);
+    let row = &used(&ledger)[0];
+    assert_eq!(
+        (&row["code"], &row["workload"], &row["model_sent"]),
+        (&json!("batch_given_up"), &json!("a"), &json!("m1")),
+        "{row}"
+    );
+    assert_eq!(
+        (&row["prompt_tokens"], &row["cost_pico"]),
+        (&Value::Null, &Value::Null)
+    );
+    eventually("none is left", || {
+        usage(&ledger, &["batches"]) == "Every batch is counted.\n"
+    });
+    assert_eq!(left(), before);
+    let log = gate.log();
+    let told = log
+        .lines()
+        .find(|line| line.contains("a batch was given up"));
+    let told = told.expect("a line");
+    for says in [&*id, "(uid ", "its provider has forgotten it", "workload"] {
+        assert!(told.contains(says), "{says}: {told}");
+    }
+    stop(gate);
+}
+
+#[test]
+fn a_disk_that_takes_nothing_lets_no_batch_begin_and_what_was_made_is_tried_until_it_is_kept() {
+    let provider = Provider::start(true);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    std::fs::write(dir.path().join("key"), KEY[0].1).expect("a file");
+    let key = dir.path().join("key");
+    let config = config(&provider, &ledger, "")
+        .replace("{ file: key }", &format!("{{ file: {} }}", key.display()));
+    let gate = Gate::start_to_be_limited(&config);
+    let file = tricks::uploaded(&gate, "a", "m1", 1);
+    let made = || provider.asked("POST /v1/batches ");
+    // No further byte of the notes of what is kept; the log is shorter.
+    let wal = dir.path().join("usage.db.batches-wal");
+    let most = std::fs::metadata(wal).expect("a file").len();
+    assert!((gate.log().len() as u64) < most, "the log would be cut");
+    let full = |is_full: bool| match is_full {
+        true => gate.limit_files(&most.to_string()),
+        false => gate.limit_files("unlimited"),
+    };
+    full(true);
+    let refused = tricks::batch_of(&gate, "a", &file);
+    full(false);
+    assert_eq!(
+        (refused.status, &*refused.code()),
+        (503, "batches_unavailable")
+    );
+    assert_eq!(made(), 0, "nothing goes out");
+    // The disk goes away while its provider makes it, and comes back.
+    provider.hold();
+    let answer = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| tricks::batch_of(&gate, "a", &file));
+        eventually("it is being made", || made() == 1);
+        full(true);
+        provider.let_go();
+        eventually("it was tried", || gate.log().contains("is not kept yet"));
+        full(false);
+        asking.join().expect("no panic")
+    });
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let id = tricks::id_of(&answer);
+    assert!(usage(&ledger, &["batches"]).contains(&id) || used(&ledger).len() == 1);
+    stop(gate);
+}
+
+#[test]
+fn a_drain_waits_for_what_is_being_made_also_where_its_client_has_left() {
+    let provider = Provider::start(false);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let config = config(&provider, &ledger, "");
+    let mut gate = Gate::start(&config, &KEY);
+    let file = tricks::uploaded(&gate, "a", "m1", 1);
+    provider.hold();
+    let asking = tricks::batch_asked(&gate, "a", &file);
+    eventually("it is being made", || {
+        provider.asked("POST /v1/batches ") == 1
+    });
+    drop(asking);
+    eventually("its client has left", || {
+        gate.records(2)
+            .iter()
+            .any(|record| record["outcome"] == "aborted")
+    });
+    gate.signal(libc::SIGTERM);
+    eventually("it drains", || gate.log().contains("draining"));
+    provider.let_go();
+    assert!(gate.wait(testing::PATIENCE).success());
+    let uncounted = usage(&ledger, &["batches"]);
+    assert!(uncounted.contains("batch_0"), "{uncounted}");
+}
+
+#[test]
+fn a_removal_that_its_provider_answers_with_404_removes_it_here() {
+    let provider = Provider::start(true);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let gate = Gate::start(&config(&provider, &ledger, ""), &KEY);
+    let file = tricks::uploaded(&gate, "a", "m1", 1);
+    let is_listed = || tricks::get(&gate, "a", "/v1/files").text().contains(&file);
+    assert!(is_listed());
+    provider.forget(&file);
+    let removed = tricks::delete(&gate, "a", &format!("/v1/files/{file}"));
+    assert_eq!(removed.status, 404, "{}", removed.text());
+    assert!(!is_listed());
+    let again = tricks::delete(&gate, "a", &format!("/v1/files/{file}"));
+    assert_eq!((again.status, &*again.code()), (404, "file_not_found"));
+    stop(gate);
+}
+
+#[test]
+fn uploads_that_are_refused_count_for_limits() {
+    let provider = Provider::start(true);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let limited = "backend: up, limits: [ { requests: 2, per: 1h } ], ";
+    let config = config(&provider, &ledger, "").replacen("backend: up, ", limited, 1);
+    let gate = Gate::start(&config, &KEY);
+    for _ in 0..2 {
+        let refused = tricks::upload(&gate, "a", "no call");
+        assert_eq!(
+            (refused.status, &*refused.code()),
+            (400, "batch_call_refused")
+        );
+    }
+    let limited = tricks::upload(&gate, "a", "no call");
+    assert_eq!(
+        (limited.status, &*limited.code()),
+        (429, "rate_limit_exceeded")
+    );
+    assert_eq!(provider.asked("POST /v1/files "), 0);
     stop(gate);
 }

@@ -106,6 +106,19 @@ fn a_directory_of_objects_is_a_gate_that_follows_each_of_its_files() {
         gate.log()
             .contains("e.yaml:1: Secrt default/x: unknown kind")
     });
+    // What is watched since then is read once more, and nothing of that is news.
+    let log = gate.log();
+    let taken = log.lines();
+    let taken = taken.filter_map(|line| Some(line.split_once("configuration taken")?.1));
+    let taken: Vec<&str> = taken.collect();
+    let last = taken.last().expect("the new file was taken");
+    assert_eq!(taken.iter().filter(|of| *of == last).count(), 1, "{log}");
+    gate.replace("objects/e.yaml", b"apiVersion: v1\nkind: Secrot\n");
+    eventually("it is refused for something else", || {
+        gate.log().contains("Secrot default/: unknown kind")
+    });
+    let refused = gate.log().matches("Secrt default/x: unknown kind").count();
+    assert_eq!(refused, 1, "{}", gate.log());
     assert_eq!(call("two").status, 200);
     let seen = [gate.log(), gate.admin("/config").text(), gate.metrics()].concat();
     assert!(!seen.contains("canary-key"), "a secret is shown");
@@ -188,10 +201,30 @@ fn what_convert_writes_is_a_configuration_of_ours_whose_secrets_are_in_private_f
     let again = run(&["convert", "all.yaml", "-o", "out"]);
     assert_eq!(again.code, Some(1));
     assert!(
-        again.err.starts_with("out/tollgate.yaml: "),
+        again
+            .err
+            .starts_with("out/tollgate.yaml: it is there, and nothing is replaced"),
         "{}",
         again.err
     );
+    for (args, says) in [
+        (
+            &["all.yaml", "b.yaml"][..],
+            "several files are read from a directory",
+        ),
+        (
+            &["-"],
+            "-: the standard input is not read: write it into a file",
+        ),
+        (
+            &["--to", "kubernetes", "."],
+            ".: it is a directory, and a document",
+        ),
+    ] {
+        let said = run(&[&["convert"], args].concat());
+        assert!(said.err.starts_with(says), "{}", said.err);
+        assert_eq!(said.code, Some(1));
+    }
     let ours = run(&["convert", "out/tollgate.yaml"]);
     assert_eq!(
         (ours.code, ours.err.as_str()),

@@ -15,6 +15,7 @@ mod manifests;
 mod modern;
 mod openapi;
 mod own_tokens;
+mod paths;
 mod search;
 mod streams;
 mod tasks;
@@ -111,6 +112,7 @@ struct Told {
 struct Caller<'g> {
     gate: &'g Gate,
     workload: &'static str,
+    path: &'static str,
     session: Option<String>,
 }
 
@@ -119,13 +121,23 @@ impl<'g> Caller<'g> {
         Self {
             gate,
             workload,
+            path: "/mcp",
             session: None,
         }
     }
 
+    fn to(self, path: &'static str) -> Self {
+        Self { path, ..self }
+    }
+
     /// The same, with a session.
     fn begun(gate: &'g Gate, workload: &'static str) -> Self {
-        let mut caller = Self::new(gate, workload);
+        Self::at(gate, workload, "/mcp")
+    }
+
+    /// The same, at another path.
+    fn at(gate: &'g Gate, workload: &'static str, path: &'static str) -> Self {
+        let mut caller = Self::new(gate, workload).to(path);
         let told = caller.request("initialize", &initialize());
         assert_eq!(told.status, 200, "{}", told.body);
         caller.session = told.session;
@@ -157,7 +169,8 @@ impl<'g> Caller<'g> {
 
     fn send(&self, method: &str, fields: &[&str], body: &[u8]) -> Told {
         let mut head = format!(
-            "{method} /mcp HTTP/1.1\r\nhost: g\r\nx-workload-app: {}\r\ncontent-length: {}\r\n",
+            "{method} {} HTTP/1.1\r\nhost: g\r\nx-workload-app: {}\r\ncontent-length: {}\r\n",
+            self.path,
             self.workload,
             body.len()
         );
@@ -331,6 +344,7 @@ fn a_session_is_good_for_its_caller_on_its_route_and_for_nobody_else() {
         let thief = Caller {
             gate: &gate,
             workload,
+            path: "/mcp",
             session: Some(session),
         };
         let told = thief.call("one__read");

@@ -92,7 +92,10 @@ impl Iterator for Calls<'_> {
     type Item = (usize, Result<OneCall, LineFault>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.file.get(self.at..).filter(|rest| !rest.is_empty());
+        let is_end = |b: &u8| matches!(b, b'\n' | b'\r');
+        // A file may end in several ends of lines.
+        let rest = self.file.get(self.at..);
+        let rest = rest.filter(|rest| !rest.iter().all(is_end));
         let Some(rest) = rest else {
             // A file without a line is no batch.
             let is_none = self.nth == 0;
@@ -140,7 +143,15 @@ fn line_call(line: &[u8], from: usize) -> Result<OneCall, LineFault> {
         "url",
         "a path, such as /v1/chat/completions",
     ))?;
-    let operation = match Operation::of(Method::Post, &url) {
+    let operation = operation_of(&url).ok_or(LineFault::Url)?;
+    let body = found.member(2).filter(|body| body.kind == Kind::Object);
+    let body = body.ok_or(LineFault::Member("body", "an object"))?;
+    one_call(operation, line, body.value.clone(), from)
+}
+
+/// The calls that a batch may hold at this path.
+fn operation_of(url: &str) -> Option<Operation> {
+    match Operation::of(Method::Post, url) {
         Ok(
             operation @ (Operation::Chat
             | Operation::Completions
@@ -148,12 +159,9 @@ fn line_call(line: &[u8], from: usize) -> Result<OneCall, LineFault> {
             | Operation::Embeddings
             | Operation::Moderations
             | Operation::Images),
-        ) => operation,
-        _ => return Err(LineFault::Url),
-    };
-    let body = found.member(2).filter(|body| body.kind == Kind::Object);
-    let body = body.ok_or(LineFault::Member("body", "an object"))?;
-    one_call(operation, line, body.value.clone(), from)
+        ) => Some(operation),
+        _ => None,
+    }
 }
 
 fn one_call(
@@ -312,11 +320,20 @@ const TEXT_CHARS_MAX: usize = 512;
 /// The longest that they can be: each character two escapes. Twice that, for blanks.
 const METADATA_BYTES_MAX: usize = 2 * 12 * PAIRS_MAX * (NAME_CHARS_MAX + TEXT_CHARS_MAX);
 
-/// The file whose calls a batch of OpenAI's is to make.
+/// What makes a batch of OpenAI's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Creation {
+    /// The file whose calls it is to make.
+    pub file: Box<str>,
+    /// What all of them are to be, where it says so.
+    pub operation: Option<Operation>,
+}
+
+/// Reads what makes a batch.
 ///
 /// # Errors
-/// The body names none in one way only, or is longer than what the API takes: its provider tells all of it again.
-pub fn file_named(body: &[u8]) -> Result<Box<str>, LineFault> {
+/// The body names no file, or not in one way only, or is longer than what the API takes: its provider tells all of it again.
+pub fn creation(body: &[u8]) -> Result<Creation, LineFault> {
     const { assert!(STRING_LIMIT_BYTES >= 128) };
     let found = scanned(&OF_A_CREATION, body)?;
     let metadata = found.member(2);
@@ -331,9 +348,23 @@ pub fn file_named(body: &[u8]) -> Result<Box<str>, LineFault> {
     if body.len().saturating_sub(metadata.len()) > REST_BYTES_MAX {
         return Err(LineFault::Long);
     }
-    let id = text(&found, 0);
-    id.map(Into::into)
-        .ok_or(LineFault::Member("input_file_id", "the id of a file"))
+    let file = text(&found, 0);
+    let file = file.ok_or(LineFault::Member("input_file_id", "the id of a file"))?;
+    let operation = match found.member(1) {
+        None => None,
+        Some(_) => {
+            let url = text(&found, 1);
+            let operation = url.and_then(|url| operation_of(&url));
+            Some(operation.ok_or(LineFault::Member(
+                "endpoint",
+                "a path whose calls a batch may hold here",
+            ))?)
+        }
+    };
+    Ok(Creation {
+        file: file.into(),
+        operation,
+    })
 }
 
 /// Whether OpenAI takes this for the metadata of a batch: nothing, or few short texts with names.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
-    Api, Asked, Calls, LineFault, Object, Requests, ResultLines, Served, Told, asked, file_named,
+    Api, Asked, Calls, LineFault, Object, Requests, ResultLines, Served, Told, asked, creation,
     told,
 };
 use crate::call::CallFaultKind;
@@ -191,18 +191,22 @@ fn requests_within_a_body_are_read_one_by_one() {
 
 #[test]
 fn a_batch_names_its_file_in_one_way_only() {
-    assert_eq!(
-        file_named(br#"{"input_file_id":"file-1"}"#).as_deref(),
-        Ok("file-1")
-    );
+    let read = creation(br#"{"input_file_id":"file-1"}"#).expect("a batch");
+    assert_eq!((&*read.file, read.operation), ("file-1", None));
+    let read = creation(br#"{"endpoint":"/v1/embeddings","input_file_id":"f"}"#);
+    let read = read.expect("a batch");
+    assert_eq!(read.operation, Some(Operation::Embeddings));
     for bad in [
-        &br#"{"input_file_id":"a","input_file_id":"b"}"#[..],
+        &br#"{"input_file_id":"a","endpoint":"/v1/files"}"#[..],
+        br#"{"input_file_id":"a","endpoint":1}"#,
+        br#"{"input_file_id":"a","endpoint":"/v1/embeddings","Endpoint":"/v1/chat/completions"}"#,
+        br#"{"input_file_id":"a","input_file_id":"b"}"#,
         br#"{"input_file_id":"a","Input_File_Id":"b"}"#,
         br#"{"input_file_id":1}"#,
         b"{}",
         b"[]",
     ] {
-        assert!(file_named(bad).is_err());
+        assert!(creation(bad).is_err());
     }
 }
 
@@ -219,7 +223,7 @@ fn metadata_of_a_batch_is_what_the_api_takes() {
             r#"{{"input_file_id":"file-1","metadata":{{{}}}}}"#,
             pairs.join(", ")
         );
-        file_named(body.as_bytes()).is_ok()
+        creation(body.as_bytes()).is_ok()
     };
     // In emoji, which ASCII has in escapes of twelve letters.
     for letter in ["a", "😀", escaped] {
@@ -238,7 +242,7 @@ fn metadata_of_a_batch_is_what_the_api_takes() {
         (format!(r#""metadata":"{}""#, long.repeat(20)), false),
     ] {
         let body = format!(r#"{{"input_file_id":"file-1",{rest}}}"#);
-        assert_eq!(file_named(body.as_bytes()).is_ok(), is_taken);
+        assert_eq!(creation(body.as_bytes()).is_ok(), is_taken);
     }
 }
 
@@ -396,5 +400,25 @@ fn a_line_says_what_became_of_its_call_in_the_way_that_is_read_or_is_none() {
     ] {
         let told = told(api, false, line.as_bytes());
         assert_eq!(told != Told::Unreadable, is_one, "{line}");
+    }
+}
+
+#[test]
+fn a_file_of_calls_may_end_in_several_ends_of_lines_and_has_none_between() {
+    let line = r#"{"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{"model":"m"}}"#;
+    let read = |file: String| {
+        let calls = Calls::of(file.as_bytes()).map(|(nth, call)| (nth, call.map(drop)));
+        calls.collect::<Vec<_>>()
+    };
+    for end in ["", "\n", "\n\n", "\r\n\r\n", "\n\n\n"] {
+        assert_eq!(read(format!("{line}{end}")), [(1, Ok(()))], "{end:?}");
+    }
+    let between = read(format!("{line}\n\n{line}\n"));
+    assert_eq!(
+        between,
+        [(1, Ok(())), (2, Err(LineFault::Empty)), (3, Ok(()))]
+    );
+    for none in ["", "\n", "\n\n"] {
+        assert_eq!(read(none.to_owned()), [(1, Err(LineFault::Empty))]);
     }
 }

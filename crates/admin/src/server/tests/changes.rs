@@ -39,6 +39,7 @@ fn each_role_opens_its_own_resources_and_no_other() {
         ("GET", "/api/v1/keys", "keys"),
         ("POST", "/api/v1/keys", "keys"),
         ("GET", "/api/v1/keys/0123456789", "keys"),
+        ("PATCH", "/api/v1/keys/0123456789", "keys"),
         ("DELETE", "/api/v1/keys/0123456789", "keys"),
         ("POST", "/api/v1/keys/0123456789/rotate", "keys"),
     ];
@@ -105,6 +106,7 @@ fn nothing_is_changed_for_who_brings_no_credential() {
         ("POST", "/api/v1/drain", "operate"),
         ("GET", "/api/v1/keys", "keys"),
         ("POST", "/api/v1/keys", "keys"),
+        ("PATCH", "/api/v1/keys/0123456789", "keys"),
         ("DELETE", "/api/v1/keys/0123456789", "keys"),
     ] {
         // A credential that nothing is configured for is none.
@@ -144,7 +146,7 @@ fn a_configuration_is_read_anew_and_taken_or_refused_with_its_fault() {
 }
 
 #[test]
-fn a_key_is_made_shown_once_rotated_and_revoked() {
+fn a_key_is_made_shown_once_changed_rotated_and_revoked() {
     let served = by_role();
     let lines = with("keys") + JSON;
     let asked = r#"{"workload":"chat","limits":[{"amount":2},{"amount":3}]}"#;
@@ -159,6 +161,20 @@ fn a_key_is_made_shown_once_rotated_and_revoked() {
     let path = format!("/api/v1/keys/{ID}");
     let (status, _, body) = served.ask("GET", &path, &with("keys"));
     assert!(status == 200 && !body.contains("canary"), "{body}");
+    let change = |path: &str, body| served.send("PATCH", path, &lines, body);
+    let (status, _, body) = change(&path, r#"{"name":"ours"}"#);
+    assert!(status == 200 && !body.contains("canary"), "{body}");
+    assert!(body.contains("in_force"), "{body}");
+    assert_eq!(served.done().pop(), Some(format!("change {ID} ours")));
+    for (body, says) in [("", "null takes away"), (r#"{"workload":"x"}"#, "workload")] {
+        let (status, _, answer) = change(&path, body);
+        assert_eq!((status, code(&answer).as_str()), (400, "invalid_request"));
+        assert!(answer.contains(says), "{answer}");
+    }
+    let (status, _, _) = change("/api/v1/keys/none", r#"{"name":"ours"}"#);
+    assert_eq!(status, 404);
+    let (status, _, _) = change("/api/v1/keys/revoked", r#"{"name":"ours"}"#);
+    assert_eq!(status, 409);
     let rotate = format!("{path}/rotate");
     for (body, says) in [
         ("", "None"),

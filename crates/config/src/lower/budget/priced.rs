@@ -15,21 +15,53 @@ use crate::fault::Fault;
 use crate::lower::Lowering;
 use crate::schema::Document;
 
+/// A route that takes models of which some have no price, said once for all budgets that count it.
+struct Open<'d> {
+    /// Of the first of them.
+    place: &'d Place,
+    route: &'d str,
+    currency: &'d str,
+    further: Vec<&'d str>,
+}
+
 impl Lowering<'_> {
     /// Looks at the budgets of a snapshot that has everything else.
     pub(in crate::lower) fn are_priced(&mut self, document: &Document, s: &Snapshot) {
         let Some(written) = document.budgets.get() else {
             return;
         };
+        let mut open = Vec::new();
         for (name, _) in &written.0 {
             let mut all = s.budgets.list.iter();
             if let Some(budget) = all.find(|budget| *budget.name == *name.value.0) {
-                self.is_priced(&name.place, budget, s);
+                self.is_priced(&name.place, budget, s, &mut open);
             }
+        }
+        for Open {
+            place,
+            route,
+            currency,
+            further,
+        } in open
+        {
+            let mut says = format!(
+                "calls on the route {route} to models without a price in {currency} will be refused"
+            );
+            if !further.is_empty() {
+                says.push_str(&format!(", and so by {}", further.join(", ")));
+            }
+            let hint = "price what it takes, or list its models under `match`";
+            self.warn(place, says, hint);
         }
     }
 
-    fn is_priced(&mut self, place: &Place, budget: &Budget, s: &Snapshot) {
+    fn is_priced<'d>(
+        &mut self,
+        place: &'d Place,
+        budget: &'d Budget,
+        s: &'d Snapshot,
+        open: &mut Vec<Open<'d>>,
+    ) {
         let Unit::Money(currency) = &budget.unit else {
             return;
         };
@@ -76,12 +108,19 @@ impl Lowering<'_> {
                 return;
             }
             if others && are_known {
-                let says = format!(
-                    "calls on the route {} to models without a price in {currency} will be refused",
-                    route.name
-                );
-                let hint = "price what it takes, or list its models under `match`";
-                self.warn(place, says, hint);
+                let of = (&*route.name, &**currency);
+                match open
+                    .iter_mut()
+                    .find(|open| (open.route, open.currency) == of)
+                {
+                    Some(open) => open.further.push(&budget.name),
+                    None => open.push(Open {
+                        place,
+                        route: of.0,
+                        currency: of.1,
+                        further: Vec::new(),
+                    }),
+                }
             }
         }
     }
@@ -108,7 +147,7 @@ fn sent<'s>(route: &'s Route, budget: &'s Budget) -> (Vec<&'s str>, bool) {
     // Any model may come; the budget may still know which of them it counts.
     let named: Vec<&str> = budget.models.iter().filter_map(exact).collect();
     if named.is_empty() || named.len() < budget.models.len() {
-        let may_meet = |of_route| budget.models.iter().any(|of| may_meet(of, of_route));
+        let may_meet = |of_route: &ModelPattern| budget.models.iter().any(|of| of.meets(of_route));
         let others = route.models.is_empty()
             || budget.models.is_empty()
             || route.models.iter().any(may_meet);
@@ -116,16 +155,6 @@ fn sent<'s>(route: &'s Route, budget: &'s Budget) -> (Vec<&'s str>, bool) {
     }
     let takes = |name: &&str| route.models.is_empty() || route.models.iter().any(|p| p.takes(name));
     (named.into_iter().filter(takes).collect(), false)
-}
-
-/// Whether some model is taken by both.
-fn may_meet(one: &ModelPattern, other: &ModelPattern) -> bool {
-    match (one, other) {
-        (ModelPattern::Exact(name), of) | (of, ModelPattern::Exact(name)) => of.takes(name),
-        (ModelPattern::Prefix(a), ModelPattern::Prefix(b)) => {
-            a.starts_with(b.as_str()) || b.starts_with(a.as_str())
-        }
-    }
 }
 
 fn exact(pattern: &ModelPattern) -> Option<&str> {

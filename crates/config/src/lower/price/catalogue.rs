@@ -165,7 +165,8 @@ fn add(
         let renamed = renamed.filter(|(_, sent)| ***sent == **name);
         let as_it_is = (!backend.model_names.contains_key(name.as_str())).then_some(name.as_str());
         for known in renamed.map(|(known, _)| &**known).chain(as_it_is) {
-            if own.contains(known) {
+            // Written is written, by either name.
+            if own.contains(known) || own.contains(name.as_str()) {
                 continue;
             }
             let mut price = model.price.clone();

@@ -716,3 +716,79 @@ fn a_route_of_plain_http_beside_older_routes_to_models_with_hosts_closes_none_of
         );
     }
 }
+
+/// Whether each route is open, by its path or model.
+fn open(live: &Live) -> Vec<(String, bool)> {
+    let all = ways(live).into_iter();
+    all.map(|(takes, to)| (takes, !to.contains("closed") && to != "?"))
+        .collect()
+}
+
+/// What is said of an object of a namespace.
+fn said_in(live: &Live, kind: &str, namespace: &str) -> String {
+    let mut verdicts = live.report.verdicts.iter();
+    let it = |of: &&Verdict| of.id.kind == kind && of.id.namespace == namespace;
+    let verdict = verdicts.find(it).expect("it is judged");
+    let messages = verdict.conditions.iter().map(|of| of.message.clone());
+    messages.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_route_to_models_at_another_ones_address_closes_itself_where_it_is_newer() {
+    for (team, other) in [("apps", "zoo"), ("zoo", "apps")] {
+        // The address of its models is that of another team's service.
+        let shared = |created: &str| {
+            let mut all = webs();
+            all.extend(models(team, created, &[]));
+            for (namespace, name) in [(team, "engine"), (other, "web")] {
+                let is_it = |object: &&mut Value| {
+                    let metadata = &object["metadata"];
+                    object["kind"] == "Backend"
+                        && metadata["name"] == name
+                        && metadata["namespace"] == namespace
+                };
+                let object = all.iter_mut().find(is_it).expect("it is there");
+                object["spec"]["endpoints"][0]["ip"]["address"] = json!("10.1.1.1");
+            }
+            lowered(&all, None)
+        };
+        let expected = |model: bool, plain: bool| {
+            let path = |of: &str| (format!("/{of}/*"), of != other || plain);
+            let mut all: Vec<_> = ["apps", HOME, "zoo"].map(path).into();
+            all.push((team.to_owned(), model));
+            all
+        };
+        let live = shared(NEW);
+        assert_eq!(open(&live), expected(false, true), "{team}");
+        let said = said_in(&live, "AIGatewayRoute", team);
+        let says = format!("has an address to which HTTPRoute {other}/web, which is older, sends");
+        assert!(said.contains(&says), "{said}");
+        // Where models were served before, plain HTTP does not come after.
+        let live = shared("2025-01-01T00:00:00Z");
+        assert_eq!(open(&live), expected(true, false), "{team}");
+    }
+}
+
+#[test]
+fn a_policy_for_all_routes_that_were_there_goes_on_for_them_and_a_newer_route_is_closed() {
+    for team in TEAMS {
+        let routes = |theirs: &str, created: &str| {
+            let mut all = gate();
+            all.extend([web(HOME, OLD), web(team, theirs)]);
+            let place = (HOME, "door");
+            let targets = route_targets();
+            all.push(policy("SecurityPolicy", place, created, targets, &cors()));
+            lowered(&all, None)
+        };
+        let live = routes(NEW, OLD);
+        let [own, newer] = [HOME, team].map(|of| paths(&live)[of].clone());
+        assert_eq!([own.as_str(), newer.as_str()], ["open", "closed"], "{team}");
+        let says = "is not of the callers of SecurityPolicy gateways/door, which is older";
+        let said = said_in(&live, "HTTPRoute", team);
+        assert!(said.contains(says), "{said}");
+        // Beside a route that was there before, the policy is for some alone.
+        let live = routes(OLD, NEW);
+        let [own, other] = [HOME, team].map(|of| paths(&live)[of].clone());
+        assert_eq!([own.as_str(), other.as_str()], ["closed", "open"], "{team}");
+    }
+}

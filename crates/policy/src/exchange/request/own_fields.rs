@@ -8,6 +8,7 @@ use wire::head::Known;
 use super::AttemptRequest;
 use crate::operation::Operation;
 use crate::plain::fields;
+use crate::snapshot::AddedHeader;
 use crate::{credential, trace};
 
 impl AttemptRequest<'_> {
@@ -45,6 +46,18 @@ impl AttemptRequest<'_> {
             {
                 put(field.name, field.value);
             }
+        }
+    }
+
+    /// What is left of a header of the API where the backend names its values.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn narrowed(&self, ours: &AddedHeader, put: &mut impl FnMut(&[u8], &[u8])) {
+        let fields = &self.head.fields;
+        let its = fields.iter().filter(|field| *ours.name == *field.name);
+        let its = its.filter(|field| credential::is_of_api(field.known, self.path()));
+        if let Some(value) = ours.value.of(its.map(|field| field.value)) {
+            put(&ours.name, &value);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The bounds of a pool, and that new ones count at once.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use policy::snapshot::{Origin, PoolBounds, Protocol};
@@ -24,6 +25,7 @@ fn pool(bounds: PoolBounds) -> Pool {
         is_kept_off_the_link: false,
         is_kept_off_the_machine: false,
         tls_name: None,
+        alt_names: Arc::default(),
     });
     pool.bound(bounds);
     pool

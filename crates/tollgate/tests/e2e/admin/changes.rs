@@ -138,7 +138,7 @@ fn without_a_credential_a_loopback_gate_is_read_and_not_changed() {
 }
 
 #[test]
-fn a_key_is_made_used_rotated_and_revoked_over_the_api() {
+fn a_key_is_made_used_changed_rotated_and_revoked_over_the_api() {
     let upstream = echo();
     let gate = gate_with(&upstream, "ledger: { path: usage.db }\n");
     let secret = "canary-keys";
@@ -191,6 +191,17 @@ fn a_key_is_made_used_rotated_and_revoked_over_the_api() {
         );
     }
 
+    let line = format!("PATCH /api/v1/keys/{id}");
+    let change = r#"{"limits":[{"of":"requests","amount":40,"per_s":60}],"expires":null}"#;
+    let now = ask(&gate, &line, secret, "", change).json();
+    assert_eq!(
+        (&now["in_force"], now.get("expires_unix_s")),
+        (&json!(true), None)
+    );
+    assert_eq!(now["budgets"], wanted["budgets"]);
+    let used = call(&gate, &key);
+    assert_eq!(used.header("x-ratelimit-limit-requests"), Some("40"));
+
     let line = format!("POST /api/v1/keys/{id}/rotate");
     let rotated = ask(&gate, &line, secret, "", r#"{"overlap":"1h"}"#).json();
     let next = text(&rotated, "key");
@@ -213,7 +224,7 @@ fn a_key_is_made_used_rotated_and_revoked_over_the_api() {
     let refused = ask(&gate, &line, secret, "", "");
     assert_eq!(told(&refused), (409, "key_revoked".to_owned()));
     let log = gate.log();
-    for what in ["key made", "key rotated", "key revoked"] {
+    for what in ["key made", "key changed", "key rotated", "key revoked"] {
         let is_told = |line: &&str| line.contains(what) && line.contains("by=\"portal\"");
         let line = log.lines().find(is_told);
         assert!(line.is_some_and(|line| line.contains(&id)), "{what}: {log}");

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::harness::answer::{json as answer, whole};
-use crate::harness::{Seen, Step, Upstream};
+use crate::harness::{Seen, Signal, Step, Upstream};
 
 pub(super) struct Provider {
     upstream: Upstream,
@@ -19,6 +19,8 @@ pub(super) struct Provider {
 #[derive(Default)]
 struct Account {
     is_over: bool,
+    /// What batches are begun upon.
+    held: Option<Signal>,
     files: BTreeMap<String, (String, Vec<u8>)>,
     batches: BTreeMap<String, Batch>,
     served: BTreeMap<String, (u64, u64)>,
@@ -41,7 +43,10 @@ impl Provider {
         let of = Arc::clone(&account);
         let upstream = Upstream::start(move |_, seen| {
             let mut account = of.lock().unwrap_or_else(PoisonError::into_inner);
-            vec![Step::Send(account.answer(seen))]
+            let held = account.held.clone();
+            let held = held.filter(|_| seen.head.starts_with("POST /v1/batches "));
+            let answer = Step::Send(account.answer(seen));
+            held.map(Step::Until).into_iter().chain([answer]).collect()
         });
         Self { upstream, account }
     }
@@ -52,6 +57,30 @@ impl Provider {
 
     pub(super) fn seen(&self) -> Vec<Seen> {
         self.upstream.seen()
+    }
+
+    /// How many requests it had that begin so.
+    pub(super) fn asked(&self, start: &str) -> usize {
+        let seen = self.seen();
+        seen.iter().filter(|of| of.head.starts_with(start)).count()
+    }
+
+    /// Batches are made and not told of until [`Provider::let_go`].
+    pub(super) fn hold(&self) {
+        self.account().held = Some(Signal::default());
+    }
+
+    pub(super) fn let_go(&self) {
+        if let Some(held) = self.account().held.take() {
+            held.give();
+        }
+    }
+
+    /// It has this file or batch no more.
+    pub(super) fn forget(&self, id: &str) {
+        let mut account = self.account();
+        account.files.remove(id);
+        account.batches.remove(id);
     }
 
     /// Its batches are over.

@@ -30,7 +30,7 @@ fn sent(gate: &Gate, workload: &str, form: &str) -> Response {
     Connection::open(gate.data).call((head + form).as_bytes())
 }
 
-fn upload(gate: &Gate, workload: &str, file: &str) -> Response {
+pub(super) fn upload(gate: &Gate, workload: &str, file: &str) -> Response {
     let form = part(PURPOSE, "batch") + &part(FILE, file) + "--xx--\r\n";
     sent(gate, workload, &form)
 }
@@ -40,24 +40,51 @@ fn create(gate: &Gate, workload: &str, body: &Value) -> Response {
     gate.call(&post("/v1/batches", &[&who], &body.to_string()))
 }
 
-fn get(gate: &Gate, workload: &str, path: &str) -> Response {
+pub(super) fn get(gate: &Gate, workload: &str, path: &str) -> Response {
     gate.call(
         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nx-workload-app: {workload}\r\n\r\n")
             .as_bytes(),
     )
 }
 
-fn id_of(response: &Response) -> String {
+pub(super) fn id_of(response: &Response) -> String {
     assert_eq!(response.status, 200, "{}", response.text());
     response.json()["id"].as_str().expect("an id").to_owned()
 }
 
+/// Sends so many calls: the id of their file.
+pub(super) fn uploaded(gate: &Gate, workload: &str, model: &str, calls: usize) -> String {
+    let file = format!("{}\n", line(model)).repeat(calls);
+    id_of(&upload(gate, workload, &file))
+}
+
+fn asked(file: &str) -> Value {
+    json!({ "input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h" })
+}
+
+/// Has a batch made of a file.
+pub(super) fn batch_of(gate: &Gate, workload: &str, file: &str) -> Response {
+    create(gate, workload, &asked(file))
+}
+
+/// The same, by a client that may leave.
+pub(super) fn batch_asked(gate: &Gate, workload: &str, file: &str) -> Connection {
+    let who = format!("x-workload-app: {workload}");
+    let mut client = Connection::open(gate.data);
+    client.send(&post("/v1/batches", &[&who], &asked(file).to_string()));
+    client
+}
+
 /// Sends so many calls, and has a batch made of them.
 pub(super) fn begin(gate: &Gate, workload: &str, model: &str, calls: usize) -> Response {
-    let file = format!("{}\n", line(model)).repeat(calls);
-    let file = id_of(&upload(gate, workload, &file));
-    let body = json!({ "input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h" });
-    create(gate, workload, &body)
+    batch_of(gate, workload, &uploaded(gate, workload, model, calls))
+}
+
+pub(super) fn delete(gate: &Gate, workload: &str, path: &str) -> Response {
+    gate.call(
+        format!("DELETE {path} HTTP/1.1\r\nhost: localhost\r\nx-workload-app: {workload}\r\n\r\n")
+            .as_bytes(),
+    )
 }
 
 #[test]

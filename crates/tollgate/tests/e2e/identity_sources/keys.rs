@@ -8,7 +8,7 @@ use testing::eventually;
 
 use super::{assert_invalid, bearer, call, config, echo, told};
 use crate::harness::answer::json as json_answer;
-use crate::harness::{Gate, Sdk, Step, Upstream, tollgate, write_private};
+use crate::harness::{Gate, Sdk, Step, Upstream, post, tollgate, write_private};
 
 /// Runs `tollgate keys …` with the configuration of a directory.
 pub(super) fn keys(dir: &Path, args: &[&str]) -> String {
@@ -437,6 +437,104 @@ fn a_key_keeps_to_its_own_limits_and_budget_and_its_use_is_reported() {
         let ended = tollgate(gate.dir.path(), &args, &[]);
         ended.code == Some(0) && ended.out.contains(&id) && ended.out.contains("ada")
     });
+}
+
+/// Calls of ten tokens each until the key's budget is used up.
+fn spent(gate: &Gate, key: &str) -> usize {
+    let body = r#"{"model":"m","max_tokens":3,"messages":[{"role":"user","content":"Hello"}]}"#;
+    let ask = || {
+        let asked = post("/v1/chat/completions", &[&bearer(key)], body);
+        gate.call(&asked).status
+    };
+    let calls = (0..100).map(|_| ask()).take_while(|status| *status == 200);
+    calls.count()
+}
+
+#[test]
+fn what_a_key_may_is_changed_while_the_gate_runs_and_what_it_spent_stays_spent() {
+    let upstream = echo();
+    let ledger = tempfile::tempdir().expect("a directory");
+    let config = with_ledger(&upstream, ledger.path());
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("tollgate.yaml"), &config).expect("a file");
+    let small = [
+        "create",
+        "--workload",
+        "chat",
+        "--budget",
+        "100tokens/month",
+        "--tag",
+        "team=a",
+    ];
+    let (id, key) = made(dir.path(), &small);
+    let first = std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
+    let gate = Gate::start_with_private(&config, &[("keys.jsonl", &first)]);
+    let dir = gate.dir.path();
+    let before = spent(&gate, &key);
+    assert!(
+        (1..=10).contains(&before),
+        "{before} calls of a budget for 10"
+    );
+
+    let says = keys(dir, &["change", &id, "--budget", "200tokens/month"]);
+    let is = "budgets: 100tokens/month -> 200tokens/month";
+    assert!(says.contains(is) && !says.contains("tags"), "{says}");
+    testing::eventually("the larger budget holds", || is_let_in(&gate, &key));
+    let after = before + 1 + spent(&gate, &key);
+    assert!(
+        (before + 1..=20).contains(&after),
+        "{after} calls of a budget for 20"
+    );
+
+    // What is taken away is gone, and the rest stays.
+    let change = [
+        "change",
+        &id,
+        "--without",
+        "budgets",
+        "--limit",
+        "requests=1000/1h",
+        "--json",
+    ];
+    let now: Value = serde_json::from_str(&keys(dir, &change)).expect("JSON");
+    assert_eq!(now["tags"], json!({ "team": "a" }));
+    assert_eq!(now["limits"][0]["amount"], 1000);
+    assert!(
+        now.get("budgets").is_none() && now.get("sha256").is_none(),
+        "{now}"
+    );
+    testing::eventually("without a budget", || is_let_in(&gate, &key));
+    assert_eq!(spent(&gate, &key), 100, "nothing holds it");
+}
+
+#[test]
+fn a_change_of_a_key_that_cannot_be_is_refused_and_changes_nothing() {
+    let upstream = echo();
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = config(&upstream, "[ { keys: { file: keys.jsonl } } ]");
+    std::fs::write(dir.path().join("tollgate.yaml"), config).expect("a file");
+    let (id, _) = made(dir.path(), &["create", "--workload", "chat"]);
+    let (revoked, _) = made(dir.path(), &["create", "--workload", "chat"]);
+    keys(dir.path(), &["revoke", &revoked]);
+    let file = || std::fs::read(dir.path().join("keys.jsonl")).expect("a file");
+    let before = file();
+    for (args, says) in [
+        (&[&*id][..], "nothing is to change"),
+        (&["0123456789", "--name", "x"], "there is no key"),
+        (&[&revoked, "--name", "x"], "is revoked"),
+        (&[&id, "--budget", "1tokens/day"], "a budget needs a ledger"),
+        (&[&id, "--expires", "0s"], "a key that is never good"),
+        (&[&id, "--model", "a*b"], "a * that is not at its end"),
+        (
+            &[&id, "--name", "x", "--without", "name"],
+            "say one of them",
+        ),
+    ] {
+        let ended = tollgate(dir.path(), &[&["keys", "change"], args].concat(), &[]);
+        assert_eq!(ended.code, Some(1), "{args:?}: {}", ended.out);
+        assert!(ended.err.contains(says), "{args:?}: {}", ended.err);
+    }
+    assert_eq!(file(), before);
 }
 
 #[test]

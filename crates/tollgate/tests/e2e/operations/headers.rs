@@ -214,3 +214,47 @@ fn the_headers_of_anthropics_api_go_with_its_calls_and_a_backend_may_narrow_them
         }
     }
 }
+
+/// Values of a header that a backend does not know fail its calls: it names those that pass.
+#[test]
+fn of_anthropic_beta_a_backend_may_name_the_values_that_pass() {
+    let upstream = upstream();
+    let body = r#"{"model":"m","max_tokens":9,"messages":[]}"#;
+    let config = format!(
+        "backends: {{ up: {{ url: http://{}/v1, anthropic_betas: [context-1m-2025-08-07, \"interleaved-*\"] }} }}\n\
+         routes: [ {{ workload: w, backend: up }} ]\n",
+        upstream.address
+    );
+    let gate = Gate::start(&config, &[]);
+    for (sent, passes) in [
+        (
+            &["context-1m-2025-08-07,interleaved-thinking-2025-05-14"][..],
+            &["context-1m-2025-08-07,interleaved-thinking-2025-05-14"][..],
+        ),
+        (
+            &[
+                "files-api-2025-04-14, interleaved-thinking-2025-05-14",
+                "context-1m-2025-08-07",
+            ],
+            &["interleaved-thinking-2025-05-14,context-1m-2025-08-07"],
+        ),
+        (&["context-1m-2025-08-07x,Interleaved-thinking"], &[]),
+        (&[], &[]),
+    ] {
+        let lines: Vec<String> = sent
+            .iter()
+            .map(|of| format!("anthropic-beta: {of}"))
+            .collect();
+        let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        lines.push("x-workload-app: w");
+        let (seen, _) = passed(&gate, &upstream, &post("/v1/messages", &lines, body));
+        assert_eq!(seen.header("anthropic-beta"), passes, "{sent:?}");
+        // To another API's calls the header says nothing, and none of it passes.
+        let (seen, _) = passed(
+            &gate,
+            &upstream,
+            &post("/v1/chat/completions", &lines, body),
+        );
+        assert!(seen.header("anthropic-beta").is_empty(), "{sent:?}");
+    }
+}

@@ -31,7 +31,7 @@ fn document(
          routes:\n  - {{ workload: w, backend: engine }}\n  \
          - name: store\n    workload: w\n    match: {{ path: /store/*, listener: {outside}, query: {{ kind: a b }} }}\n    \
          backend: web\n    rewrite: {{ prefix: /in }}\n    upstream_host: client\n    \
-         request_headers: {{ set: {{ x-site: www }}, remove: x-debug }}\n    \
+         request_headers: {{ set: {{ x-site: www }}, remove: [x-debug, x-internal-token, cookie] }}\n    \
          response_headers: {{ add: {{ x-by: gate }} }}\n    mirrors: [ {{ backend: copies }} ]\n  \
          - {{ name: old, workload: w, match: {{ path: /old/* }}, backend: web, redirect: {{ prefix: /new, status: 301 }} }}\n",
         listeners.join(", "),
@@ -74,7 +74,13 @@ fn listeners_come_and_go_and_each_has_its_own_routes() {
         (404, "route_not_found")
     );
     // What is of one listener is not there at another.
-    let fields = ["x-debug: 1", "x-site: mine", "origin: https://page.example"];
+    let fields = [
+        "x-debug: 1",
+        "x-site: mine",
+        "origin: https://page.example",
+        "x-internal-token: forged",
+        "cookie: a=b",
+    ];
     let target = "/store/7?kind=a%20b";
     assert_eq!(
         at(gate.data, &get(target, &fields)).code(),
@@ -95,7 +101,9 @@ fn listeners_come_and_go_and_each_has_its_own_routes() {
     );
     assert_eq!(seen.header("x-site"), ["www"]);
     assert_eq!(seen.header("host"), ["g"]);
-    assert!(seen.header("x-debug").is_empty());
+    for removed in ["x-debug", "x-internal-token", "cookie"] {
+        assert!(seen.header(removed).is_empty(), "{removed}");
+    }
     eventually("the copy arrives", || copies.count() == 1);
     let copy = copies.seen().pop().expect("it arrived");
     assert!(
