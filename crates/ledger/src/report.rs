@@ -97,11 +97,23 @@ impl By {
             }
             Self::Key => row.text("key_id"),
             Self::User => row.text("user_id"),
-            Self::Tool => row.text("mcp_name"),
+            Self::Tool => return used(row),
             Self::Tag(name) => return row.tags().remove(&**name),
         };
         name.map(str::to_owned)
     }
+}
+
+/// What a message to servers of tools uses, by its name. A question about it (what became of its task, how it is completed) is no use of it, and
+/// stands apart.
+fn used(row: &Stored) -> Option<String> {
+    let name = row.text("mcp_name")?;
+    Some(match row.text("mcp_method") {
+        None | Some("tools/call" | "tools/list" | "prompts/get" | "resources/read") => {
+            name.to_owned()
+        }
+        Some(asked) => format!("{name} ({asked})"),
+    })
 }
 
 /// The two witnesses of one direction, over rows that have both and whose engine's word can be believed.

@@ -50,6 +50,20 @@ pub fn split(shown: &str) -> Option<(&str, &str)> {
     shown.split_once(BETWEEN)
 }
 
+/// Whether somebody who wrote this may have meant a server's own thing: it has the same letters and digits, behind the name of that server, of
+/// another one, or of none.
+#[must_use]
+pub fn may_mean(written: &str, server: &str, own: &str) -> bool {
+    fn letters(text: &str) -> impl Iterator<Item = char> + '_ {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase)
+    }
+    let behind = split(written).map_or(written, |(_, own)| own);
+    letters(own).next().is_some()
+        && (letters(behind).eq(letters(own))
+            || letters(written).eq(letters(server).chain(letters(own))))
+}
+
 /// Whether a name may be a shortened one.
 #[must_use]
 pub fn may_be_shortened(shown: &str) -> bool {

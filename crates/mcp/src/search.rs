@@ -7,14 +7,16 @@
 //! Not here: who may see and use what (the host asks as for any list and any call).
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use wire::json::Kind;
 
 use crate::envelope::{Fault, Value, members, text_of};
+use crate::handshake::{UNAVAILABLE, write_meta};
 use crate::reply::{self, string};
 
 /// The tool that finds tools.
@@ -36,6 +38,29 @@ const STEM: usize = 3;
 /// A word in a tool's name says more than one in its description.
 const IN_NAME: u64 = 4;
 
+/// Why a call of one of the two comes to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wrong {
+    /// The message is none that could be read.
+    Message(Fault),
+    /// Its arguments are not what the tool takes: a model wrote them, and is told how they should be.
+    Arguments(String),
+}
+
+impl From<Fault> for Wrong {
+    fn from(fault: Fault) -> Self {
+        Self::Message(fault)
+    }
+}
+
+/// The result of a call that a model wrote wrong: it can write it anew.
+#[must_use]
+pub fn misused(says: &str) -> Vec<u8> {
+    let text = string(says);
+    let start = &br#"{"content":[{"type":"text","text":"#[..];
+    [start, &*text, br#"}],"isError":true}"#].concat()
+}
+
 /// What a client is told of the tools in their place.
 #[must_use]
 pub fn listed() -> Vec<u8> {
@@ -56,22 +81,33 @@ impl Query {
     /// Reads it out of the params of a call.
     ///
     /// # Errors
-    /// [`Fault`] where it says no words.
-    pub fn read(message: &[u8], params: Option<&Range<usize>>) -> Result<Self, Fault> {
+    /// [`Wrong`] where it says no words.
+    pub fn read(message: &[u8], params: Option<&Range<usize>>) -> Result<Self, Wrong> {
         let (_, arguments) = called(message, params)?;
-        let (_, text, _) = arguments.ok_or(Fault::NotRpc("`arguments` are missing"))?;
+        let text = arguments.map_or(&b"{}"[..], |(_, text, _)| text);
         let [query, limit] = members(text, ["query", "limit"], 0)?;
         let query = query.as_ref().and_then(text_of);
-        let query = query.ok_or(Fault::NotRpc("`arguments.query` must be a string"))?;
+        let words: BTreeSet<String> = query
+            .iter()
+            .flat_map(|of| words(of))
+            .take(WORDS_MAX)
+            .collect();
+        if words.is_empty() {
+            let says =
+                "`query` must be a text: a few words about what the tool should do, or its name";
+            return Err(Wrong::Arguments(says.to_owned()));
+        }
         let limit = match limit {
-            None => FOUND,
-            Some((_, text, _)) => serde_json::from_slice(text)
-                .map_err(|_| Fault::NotRpc("`arguments.limit` must be a number of tools"))?,
+            None => Some(FOUND),
+            Some((_, text, _)) => serde_json::from_slice(text).ok(),
         };
-        Ok(Self {
-            words: words(&query).take(WORDS_MAX).collect(),
-            limit: limit.clamp(1, FOUND_MAX),
-        })
+        let limit = limit.filter(|limit| (1..=FOUND_MAX).contains(limit));
+        let limit = limit.ok_or_else(|| {
+            Wrong::Arguments(format!(
+                "`limit` must be a whole number from 1 to {FOUND_MAX}"
+            ))
+        })?;
+        Ok(Self { words, limit })
     }
 
     /// The result of the call: what fits best of a list of tools, as its client would be told it.
@@ -99,16 +135,29 @@ impl Query {
             told.push_str(&shown);
         }
         told.push(']');
-        let says = match (&*told, is_whole) {
-            ("[]", _) => format!("None of {} tools has these words: try others.", tools.len()),
-            (_, true) => told,
-            (_, false) => {
-                told + "\nMore fit, which are too long to be told at once: use more words."
-            }
-        };
-        let mut out = br#"{"content":[{"type":"text","text":"#.to_vec();
-        out.extend(string(&says));
-        out.extend_from_slice(b"}]}");
+        if told == "[]" {
+            told = format!("None of {} tools has these words: try others.", tools.len());
+        }
+        let away: Vec<&str> = list.meta.away.iter().map(|of| &**of).collect();
+        // Beside what is found, which stays JSON.
+        let mut texts = vec![told];
+        if !is_whole {
+            let says = "More fit, which are too long to be told at once: use more words.";
+            texts.push(says.to_owned());
+        }
+        if !away.is_empty() {
+            let (names, its) = (away.join(", "), if away.len() == 1 { "does" } else { "do" });
+            texts.push(format!(
+                "{names} {its} not answer at the moment: the tools there are not among these. Try again later."
+            ));
+        }
+        let texts: Vec<Vec<u8>> = texts
+            .iter()
+            .map(|text| [br#"{"type":"text","text":"#, &*string(text), b"}"].concat())
+            .collect();
+        let mut out = [&b"{\"content\":["[..], &texts.join(&b','), b"]"].concat();
+        write_meta(UNAVAILABLE, &away, &mut out);
+        out.push(b'}');
         Ok(out)
     }
 
@@ -137,17 +186,29 @@ impl Query {
 /// The message that a call of a found tool is: a call of that tool itself.
 ///
 /// # Errors
-/// [`Fault`] where it names none.
-pub fn unwrapped(message: &[u8], params: Option<&Range<usize>>) -> Result<Vec<u8>, Fault> {
+/// [`Wrong`] where it names none.
+pub fn unwrapped(message: &[u8], params: Option<&Range<usize>>) -> Result<Vec<u8>, Wrong> {
+    let unnamed = || {
+        Wrong::Arguments(format!(
+            "`name` must be the name of a tool, as {FIND} tells it"
+        ))
+    };
     let (name_at, arguments) = called(message, params)?;
-    let (_, text, at) = arguments.ok_or(Fault::NotRpc("`arguments` are missing"))?;
+    let (_, text, at) = arguments.ok_or_else(unnamed)?;
     let [name, own] = members(text, ["name", "arguments"], 0)?;
-    let name = name.as_ref().and_then(text_of);
-    let name = name.ok_or(Fault::NotRpc("`arguments.name` must be a string"))?;
+    let name = name.as_ref().and_then(text_of).ok_or_else(unnamed)?;
     let own = match own {
         None => b"{}",
         Some((Kind::Object, own, _)) => own,
-        Some(_) => return Err(Fault::NotRpc("`arguments.arguments` must be an object")),
+        Some((kind, ..)) => {
+            let within = match kind {
+                Kind::String => ", not a text with one in it",
+                _ => "",
+            };
+            return Err(Wrong::Arguments(format!(
+                "`arguments` must be an object{within}: the tool's arguments by their names, as its input schema has them"
+            )));
+        }
     };
     Ok(reply::edited(
         message,
@@ -174,6 +235,15 @@ fn called<'a>(
 struct List<'a> {
     #[serde(borrow)]
     tools: Vec<&'a RawValue>,
+    #[serde(default, rename = "_meta")]
+    meta: Meta,
+}
+
+#[derive(Default, Deserialize)]
+struct Meta {
+    /// Servers that gave no list.
+    #[serde(default, rename = "tollgate/unavailable")]
+    away: Vec<String>,
 }
 
 /// A tool, as far as it is looked through and told.
@@ -182,29 +252,46 @@ struct Tool<'a> {
     description: Option<Cow<'a, str>>,
     schema: Option<&'a [u8]>,
     in_name: Vec<String>,
-    beside: BTreeSet<String>,
+    beside: HashSet<String>,
 }
 
 impl<'a> Tool<'a> {
     fn read(raw: &'a RawValue) -> Option<Self> {
         let raw = raw.get().as_bytes();
-        let names = ["name", "title", "description", "inputSchema"];
-        let [name, title, description, schema] = members(raw, names, 0).ok()?;
+        let names = ["name", "title", "description", "inputSchema", "annotations"];
+        let [name, title, description, schema, annotations] = members(raw, names, 0).ok()?;
         let name = text_of(&name?)?;
         let text = |of: Option<Value<'a>>| of.as_ref().and_then(text_of);
         let (title, description) = (text(title), text(description));
-        let mut beside: BTreeSet<String> = BTreeSet::new();
-        beside.extend(title.iter().flat_map(|title| words(title)));
-        beside.extend(description.iter().flat_map(|of| words(looked(of))));
+        let annotated = annotations.and_then(|(_, of, _)| {
+            let [title] = members(of, ["title"], 0).ok()?;
+            text(title)
+        });
+        let mut beside: HashSet<String> = HashSet::new();
+        let mut add = |text: &str| {
+            each_word(text, |word| {
+                if !beside.contains(word) {
+                    beside.insert(word.to_owned());
+                }
+            });
+        };
+        for title in title.iter().chain(&annotated) {
+            add(title);
+        }
+        if let Some(description) = &description {
+            add(looked(description));
+        }
         let schema = schema.map(|(_, text, _)| text);
         let properties = schema.and_then(|text| {
             let [properties] = members(text, ["properties"], 0).ok()?;
-            serde_json::from_slice::<serde_json::Map<_, _>>(properties?.1).ok()
+            serde_json::from_slice::<HashMap<Cow<'_, str>, IgnoredAny>>(properties?.1).ok()
         });
         let properties = properties.unwrap_or_default();
-        beside.extend(properties.keys().flat_map(|name| words(name)));
+        for name in properties.keys() {
+            add(name);
+        }
         Some(Self {
-            in_name: words(&name).collect(),
+            in_name: words(&name),
             name,
             description,
             schema,
@@ -239,7 +326,7 @@ impl<'a> Tool<'a> {
 
 /// Whether a word of a query means a tool's: it is it, or one begins with the other (`file`, `files`).
 fn is_meant(word: &str, own: &str) -> bool {
-    let begins = |long: &str, short: &str| short.chars().count() >= STEM && long.starts_with(short);
+    let begins = |long: &str, short: &str| long.starts_with(short) && short.chars().count() >= STEM;
     word == own || begins(own, word) || begins(word, own)
 }
 
@@ -253,163 +340,30 @@ fn looked(text: &str) -> &str {
 }
 
 /// The words of a text in small letters: letters and digits, of `readFile` two.
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    let parts = text.split(|c: char| !c.is_alphanumeric());
-    parts.flat_map(|part| {
-        let mut words: Vec<String> = Vec::new();
-        let mut was_small = false;
-        for c in part.chars() {
-            match words.last_mut() {
-                Some(word) if !(was_small && c.is_uppercase()) => word.extend(c.to_lowercase()),
-                _ => words.push(c.to_lowercase().collect()),
-            }
-            was_small = c.is_lowercase() || c.is_numeric();
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    each_word(text, |word| words.push(word.to_owned()));
+    words
+}
+
+/// Gives `put` each of them; most of a long text are there several times, and none is kept here.
+fn each_word(text: &str, mut put: impl FnMut(&str)) {
+    let (mut word, mut was_small) = (String::new(), false);
+    for c in text.chars() {
+        let is_part = c.is_alphanumeric();
+        if !word.is_empty() && (!is_part || was_small && c.is_uppercase()) {
+            put(&word);
+            word.clear();
         }
-        words
-    })
+        was_small = c.is_lowercase() || c.is_numeric();
+        if is_part {
+            word.extend(c.to_lowercase());
+        }
+    }
+    if !word.is_empty() {
+        put(&word);
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    //! What is found, in which order, and what a call of it becomes.
-
-    use serde_json::{Value, json};
-
-    use super::{CALL, FIND, Query, listed, unwrapped};
-    use crate::envelope::{Fault, Message};
-
-    fn call(name: &str, arguments: &Value) -> String {
-        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
-            "params": {"name": name, "arguments": arguments, "_meta": {"progressToken": 1}}})
-        .to_string()
-    }
-
-    fn query(arguments: &Value) -> Result<Query, Fault> {
-        let text = call(FIND, arguments);
-        let message = Message::read(text.as_bytes()).expect("a message");
-        Query::read(text.as_bytes(), message.params.as_ref())
-    }
-
-    fn catalogue() -> Vec<u8> {
-        json!({"tools": [
-            {"name": "files__read_file", "description": "Read the contents of a file.", "inputSchema": {"type": "object"}, "_meta": {"x": 1}},
-            {"name": "files__writeFile", "description": "Write text.", "inputSchema": {"type": "object", "properties": {"path": {}}}},
-            {"name": "mail__send", "description": "Send an e-mail with attachments (files)."},
-            {"name": "mail__list", "title": "Inbox", "description": "List messages."},
-            {"name": "clock__now"},
-        ]})
-        .to_string()
-        .into_bytes()
-    }
-
-    fn found(arguments: &Value) -> Vec<String> {
-        let answer = query(arguments).expect("a query").answer(&catalogue());
-        let answer: Value = serde_json::from_slice(&answer.expect("a list")).expect("JSON");
-        let text = answer["content"][0]["text"].as_str().expect("a text");
-        let tools: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
-        let names = tools
-            .iter()
-            .map(|tool| tool["name"].as_str().expect("a name").to_owned());
-        names.collect()
-    }
-
-    #[test]
-    fn what_fits_best_is_found_first_and_what_does_not_fit_is_not() {
-        for (words, expected) in [
-            (
-                "write a file",
-                &["files__writeFile", "files__read_file", "mail__send"][..],
-            ),
-            (
-                "FILES",
-                &["files__read_file", "files__writeFile", "mail__send"],
-            ),
-            ("inbox", &["mail__list"]),
-            ("path", &["files__writeFile"]),
-            ("sending", &["mail__send"]),
-            ("clock__now", &["clock__now"]),
-            ("weather", &[]),
-            ("", &[]),
-        ] {
-            assert_eq!(found(&json!({"query": words})), expected, "{words}");
-        }
-        assert_eq!(found(&json!({"query": "files", "limit": 1})).len(), 1);
-        assert_eq!(found(&json!({"query": "files", "limit": 0})).len(), 1);
-    }
-
-    #[test]
-    fn a_tool_is_told_with_what_a_model_needs_to_call_it() {
-        let answer = query(&json!({"query": "read"}))
-            .expect("a query")
-            .answer(&catalogue());
-        let answer: Value = serde_json::from_slice(&answer.expect("a list")).expect("JSON");
-        let text = answer["content"][0]["text"].as_str().expect("a text");
-        let expected = json!([{"name": "files__read_file", "description": "Read the contents of a file.", "inputSchema": {"type": "object"}}]);
-        assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), expected);
-    }
-
-    #[test]
-    fn what_is_told_has_a_bound() {
-        let long = "file ".repeat(4000);
-        let tools: Vec<Value> = (0..20)
-            .map(|n| json!({"name": format!("t{n}"), "description": long}))
-            .collect();
-        let list = json!({"tools": tools}).to_string();
-        let query = query(&json!({"query": "file", "limit": 20})).expect("a query");
-        let answer = query.answer(list.as_bytes()).expect("a list");
-        assert!(answer.len() < 80 << 10, "{}", answer.len());
-        assert!(String::from_utf8_lossy(&answer).contains("More fit"));
-    }
-
-    #[test]
-    fn a_query_without_words_is_a_fault_that_says_so() {
-        for none in [
-            json!({}),
-            json!({"query": 1}),
-            json!({"query": "a", "limit": "x"}),
-        ] {
-            assert!(query(&none).is_err(), "{none}");
-        }
-    }
-
-    #[test]
-    fn a_call_of_what_was_found_is_a_call_of_that_tool() {
-        let of = |arguments: &str| {
-            let text = format!(
-                r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"arguments":{arguments},"_meta":{{"a":1}},"name":"{CALL}"}}}}"#
-            );
-            let message = Message::read(text.as_bytes()).expect("a message");
-            let text = unwrapped(text.as_bytes(), message.params.as_ref());
-            text.map(|text| String::from_utf8(text).expect("text"))
-        };
-        assert_eq!(
-            of(r#"{"arguments":{"n":1.50,"b": [ 1 ]},"name":"a__b"}"#).as_deref(),
-            Ok(
-                r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":{"n":1.50,"b": [ 1 ]},"_meta":{"a":1},"name":"a__b"}}"#
-            )
-        );
-        assert!(of(r#"{"name":"a__b"}"#).is_ok_and(|text| text.contains(r#""arguments":{},"#)));
-        for none in [
-            "{}",
-            "[]",
-            r#"{"name":1}"#,
-            r#"{"name":"a","arguments":[]}"#,
-            r#"{"name":"a","name":"b"}"#,
-            r#"{"name":"a","Name":"b"}"#,
-        ] {
-            assert!(of(none).is_err(), "{none}");
-        }
-    }
-
-    #[test]
-    fn two_tools_are_listed() {
-        let listed: Value = serde_json::from_slice(&listed()).expect("JSON");
-        let names: Vec<&Value> = listed["tools"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .map(|of| &of["name"])
-            .collect();
-        assert_eq!(names, [FIND, CALL]);
-    }
-}
+mod tests;

@@ -309,6 +309,14 @@ impl Call {
         Stop::Refused
     }
 
+    /// Why it was refused, as long as nobody was told.
+    pub(crate) fn refused_as(&self) -> Option<&Refusal> {
+        match &self.stage {
+            Stage::Ended(ended) => ended.refusal.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Why it was refused, once.
     pub(crate) fn refusal(&mut self) -> Option<Refusal> {
         match &mut self.stage {

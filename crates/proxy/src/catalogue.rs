@@ -72,6 +72,8 @@ pub struct View {
     pub route: String,
     /// What they see.
     pub lists: [Vec<Seen>; 4],
+    /// They are shown two tools, which find and call these.
+    pub is_searched: bool,
     /// Servers of which nothing is known.
     pub unknown: Vec<String>,
 }
@@ -172,6 +174,7 @@ fn view(config: &Mcp, rule: &McpRoute, s: &Snapshot) -> View {
             .route(rule.route)
             .map_or_else(String::new, |of| of.name.to_string()),
         lists: Kind::ALL.map(|kind| seen(config, rule, kind)),
+        is_searched: rule.is_searched,
         unknown: unknown.map(|server| server.name.to_string()).collect(),
     }
 }

@@ -14,6 +14,7 @@ use mcp::handshake::Answered;
 use mcp::session::{Place, Sealer};
 use mcp::version::Version;
 use policy::clock::Mono;
+use policy::mcp::Mark;
 use policy::snapshot::Snapshot;
 
 /// Most bytes of all answers of servers of tools that a worker reads at one time: what one server floods it with leaves room for
@@ -27,14 +28,22 @@ pub(crate) struct Tools {
     pub(crate) places: Vec<Place>,
     lists: RefCell<HashMap<Key, Kept>>,
     pub(crate) failures: Failures,
-    /// By server, and whether it was asked as a caller alone: what it speaks, as far as it was asked without a session.
-    speaks: RefCell<HashMap<(usize, bool), (Mono, Speaks)>>,
+    /// What servers speak, as far as they were asked without a session.
+    speaks: RefCell<HashMap<Spoken, (Mono, Speaks)>>,
     /// Bytes of answers that are being read.
     answers: Cell<usize>,
 }
 
 /// How long it is kept what a server speaks.
 const SPEAKS_FOR: Duration = Duration::from_secs(5 * 60);
+
+/// Of so many servers and callers it is kept.
+const SPEAKS_MAX: usize = 4096;
+/// Most bytes that a server says of itself to one caller alone, where that is kept.
+const SAID_BYTES_MAX: usize = 4 << 10;
+
+/// A server; and the caller, where it is asked as him alone: what it says to him says nothing of what others hear.
+pub(crate) type Spoken = (usize, Option<Mark>);
 
 /// What a server speaks with whoever brings no session.
 #[derive(Clone)]
@@ -43,6 +52,15 @@ pub(crate) enum Speaks {
     Modern(Rc<Answered>),
     /// Versions with sessions alone.
     Legacy,
+}
+
+impl Speaks {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Modern(answered) => answered.instructions.as_ref().map_or(0, String::len),
+            Self::Legacy => 0,
+        }
+    }
 }
 
 /// A list, when it came, and how often its server had told of a change when it was asked for.
@@ -160,20 +178,29 @@ impl Tools {
     }
 
     /// What a server speaks, where that is known.
-    pub(crate) fn speaks(&self, of: (usize, bool), now: Mono) -> Option<Speaks> {
+    pub(crate) fn speaks(&self, of: Spoken, now: Mono) -> Option<Speaks> {
         let speaks = self.speaks.borrow();
         let (at, speaks) = speaks.get(&of)?;
         (now.since(*at) < SPEAKS_FOR).then(|| speaks.clone())
     }
 
-    /// It speaks this.
-    pub(crate) fn has_spoken(&self, of: (usize, bool), now: Mono, speaks: Speaks) {
-        self.speaks.borrow_mut().insert(of, (now, speaks));
+    /// It speaks this. What there is no room for is asked again.
+    pub(crate) fn has_spoken(&self, of: Spoken, now: Mono, speaks: Speaks) {
+        let mut kept = self.speaks.borrow_mut();
+        if of.1.is_some() {
+            if kept.len() >= SPEAKS_MAX {
+                kept.retain(|_, (at, _)| now.since(*at) < SPEAKS_FOR);
+            }
+            if kept.len() >= SPEAKS_MAX || speaks.bytes() > SAID_BYTES_MAX {
+                return;
+            }
+        }
+        kept.insert(of, (now, speaks));
     }
 
     /// It does not, any more.
-    pub(crate) fn ask_again(&self, server: usize) {
-        self.speaks.borrow_mut().retain(|(of, _), _| *of != server);
+    pub(crate) fn ask_again(&self, of: Spoken) {
+        self.speaks.borrow_mut().remove(&of);
     }
 
     /// Keeps it; `changes` as they were before it was asked for.

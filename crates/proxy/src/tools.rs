@@ -354,14 +354,17 @@ async fn admitted<D: Downstream>(
     call.admit(&asked, chosen, counts)
 }
 
-/// A server gave no answer: whoever looks at the gate is told so. One that has its session no more answers, and one that no token was given
-/// for was not asked; that it refuses its caller's token says nothing of it.
+/// A server gave no answer: whoever looks at the gate is told so. One that has its session no more answers, one that no token was given for was
+/// not asked, and what comes of a token of its caller's own says nothing of what the gate's would.
 fn silent(asker: Asker<'_>, config: &policy::mcp::Mcp, server: &Server, failed: &Failed) {
+    let is_own = asker.own.iter().any(|own| own.backend == server.backend);
+    if is_own || failed.is_callers() {
+        return;
+    }
     if matches!(
         failed,
         Failed::SessionGone | Failed::Exchange | Failed::NoRoom | Failed::Bug
-    ) || failed.is_callers()
-    {
+    ) {
         return;
     }
     let says = failed

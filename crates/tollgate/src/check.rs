@@ -86,11 +86,29 @@ fn of_loaded(loaded: Loaded, source: &Source, sources: &dyn Sources) -> Found {
     if let Some(says) = too_many_workers(loaded.host.workers, quota::find().workers) {
         found.warnings.push(of_file(source, says, sources));
     }
+    for command in &loaded.host.tool_commands {
+        if !is_found(&command.program.command, sources) {
+            let says = format!(
+                "mcp.servers.{}.command: no program {:?} is here; clients find the server silent",
+                command.server, command.program.command
+            );
+            found.warnings.push(of_file(source, says, sources));
+        }
+    }
     let cache = TokenizerCache::default();
     if let Err(fault) = made(loaded, &cache, Revision::first, sources, Moment::Check) {
         found.faults.push(of_file(source, fault, sources));
     }
     found
+}
+
+/// Whether a program is there, by its path or on `PATH`.
+fn is_found(command: &str, sources: &dyn Sources) -> bool {
+    if command.contains('/') {
+        return sources.mode(Path::new(command)).is_ok();
+    }
+    let path = sources.var("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| sources.mode(&directory.join(command)).is_ok())
 }
 
 /// With the file, and its line where its place has one.

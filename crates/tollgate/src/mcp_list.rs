@@ -3,12 +3,15 @@
 //! Invariant: what is shown is what that caller may use, since the gate itself says it.
 //! Not here: who may use what (`policy::mcp`).
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use policy::mcp::PATH;
+use proxy::tool_search::listed;
 use serde_json::{Value, json};
 use tokens::{BuiltIn, Counter};
 
@@ -89,6 +92,7 @@ pub(crate) fn run(asked: &Mcp) -> Result<String, String> {
     let rest = url.strip_prefix("http://");
     let rest = rest.ok_or("the address of the gate must begin with http://")?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let path = if path.len() < 2 { PATH } else { path };
     let mut headers = list.header.clone();
     if let Some(odd) = headers
         .iter()
@@ -149,11 +153,17 @@ fn of_admin(list: &List, told: &Value) -> Result<String, String> {
         let of = each(&told["workloads"]);
         let found = of.iter().find(|of| of["workload"] == name.as_str());
         let found = found.ok_or_else(|| format!("no route of mcp is for the workload {name}"))?;
-        return Ok(if list.json {
-            format!("{found:#}")
-        } else {
-            shown(found)
-        });
+        if list.json {
+            return Ok(format!("{found:#}"));
+        }
+        let tools = with_schemas(&each(&found["tools"]), &each(&told["servers"]));
+        let mut found = found.clone();
+        found["tools"] = tools.into();
+        if found["list_tools"] != "search" {
+            return Ok(shown(&found));
+        }
+        let two: Value = serde_json::from_slice(&listed()).unwrap_or_default();
+        return Ok(shown(&two) + "which find and call (list_tools: search):\n" + &shown(&found));
     }
     if list.pins {
         return Ok(pins(&each(&told["servers"])));
@@ -194,6 +204,28 @@ fn of_admin(list: &List, told: &Value) -> Result<String, String> {
         out.push_str("the rules of `authority` may hide some of it from a caller\n");
     }
     Ok(printable(&out))
+}
+
+/// Tools as a workload sees them, each with the schema that its server gave: prompts have those, too.
+fn with_schemas(tools: &[Value], servers: &[Value]) -> Vec<Value> {
+    let mut schemas: HashMap<(&str, &str), &Value> = HashMap::new();
+    for server in servers {
+        let listed = server["tools"].as_array().map_or(&[][..], Vec::as_slice);
+        for tool in listed {
+            if let (Some(server), Some(own)) = (server["name"].as_str(), tool["name"].as_str()) {
+                schemas.insert((server, own), &tool["definition"]["inputSchema"]);
+            }
+        }
+    }
+    let with = |tool: &Value| {
+        let mut tool = tool.clone();
+        let of = tool["server"].as_str().zip(tool["own_name"].as_str());
+        if let Some(schema) = of.and_then(|of| schemas.get(&of)) {
+            tool["inputSchema"] = (*schema).clone();
+        }
+        tool
+    };
+    tools.iter().map(with).collect()
 }
 
 /// The digests of all tools, as the configuration has them.

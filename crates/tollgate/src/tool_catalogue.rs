@@ -88,6 +88,8 @@ fn workload(name: &str, of: &View) -> Value {
     let mut told = Map::new();
     told.insert("workload".to_owned(), name.into());
     told.insert("route".to_owned(), of.route.as_str().into());
+    let shown = if of.is_searched { "search" } else { "all" };
+    told.insert("list_tools".to_owned(), shown.into());
     for (list, items) in LISTS.iter().zip(&of.lists) {
         told.insert(
             (*list).to_owned(),

@@ -1,7 +1,7 @@
 //! Sums, unknowns and escapes.
 
 use policy::price::Pico;
-use policy::record::{Count, Outcome};
+use policy::record::{Count, Extra, Outcome};
 
 use super::{
     By, Statement, as_csv, as_json, csv, decimal, drift_table, focus, json_lines, report, rounded,
@@ -76,6 +76,28 @@ fn sums_are_exact_and_unknowns_add_nothing() {
         ),
         (3, 223, 203)
     );
+}
+
+#[test]
+fn questions_about_a_tool_are_no_uses_of_it() {
+    let mut rows: Vec<Settlement> = (1..=5).map(settlement).collect();
+    let methods = ["tools/call", "tasks/get", "tools/call", "tasks/get", ""];
+    for (row, method) in rows.iter_mut().zip(methods) {
+        row.record.extra = Some(Box::new(Extra {
+            method,
+            named: Some("jobs__report".into()),
+            ..Extra::default()
+        }));
+    }
+    let notes = rows.iter().map(|row| Note::Settle(Ending::of(row, "test")));
+    let (_dir, reader) = of(notes);
+    let lines = report(&reader, Period::ALL, &[By::Tool]).expect("reads");
+    let lines = lines.iter().map(|line| {
+        let of = line.of[0].as_deref().unwrap_or_default();
+        (of, line.totals.exchanges)
+    });
+    let expected = [("jobs__report", 3), ("jobs__report (tasks/get)", 2)];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
 }
 
 #[test]

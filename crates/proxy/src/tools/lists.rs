@@ -136,9 +136,10 @@ async fn one(
     let key = (place, kind, open.version);
     let now = || asker.worker.now();
     if asker.is_as_caller(server.backend) {
-        // It may be his alone.
+        // It may be his alone: what he is told first is nothing that others' tools are held to, nor theirs what his are.
         let mut list = asker.list(server, open, kind, config.within).await?;
-        if let (Kind::Tools, Some(pins)) = (kind, &server.pins) {
+        let written = server.pins.as_ref().filter(|pins| pins.written.is_some());
+        if let (Kind::Tools, Some(pins)) = (kind, written) {
             compared(server, pins, &config.seen, &mut list);
         }
         return Ok((Arc::new(list), Duration::ZERO));

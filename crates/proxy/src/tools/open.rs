@@ -26,7 +26,7 @@ use super::rule::{principal, rule};
 use super::session::give_back;
 use crate::call::{Call, Stop, while_there};
 use crate::client::Downstream;
-use crate::tool_memory::{Speaks, Tools};
+use crate::tool_memory::{Speaks, Spoken, Tools};
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// What a server has open, and what it said of itself.
@@ -198,22 +198,25 @@ pub(super) fn forget<'s>(
         return;
     };
     for gone in gone {
-        if let Some(mark) = mark(call, view, &gone.name) {
+        let mark = mark(call, view, &gone.name);
+        if let Some(mark) = &mark {
             let is_it =
                 |kept: &[u8]| OpenServer::read(kept).is_some_and(|(of, _)| of.id == gone.id);
-            config.kept.forget_if(&mark, is_it);
+            config.kept.forget_if(mark, is_it);
         }
-        let place = config.servers.iter().position(|of| *of.name == *gone.name);
-        if let Some(place) = place {
-            tools.ask_again(place);
+        let mut servers = config.servers.iter().enumerate();
+        if let Some((place, server)) = servers.find(|(_, of)| *of.name == *gone.name) {
+            let is_as_caller = call.id.is_as_caller(view, server.backend);
+            tools.ask_again((place, mark.filter(|_| is_as_caller)));
         }
     }
 }
 
 impl Asker<'_> {
     /// By what it is kept what a server speaks.
-    fn speaks_as(self, place: usize, server: &Server) -> (usize, bool) {
-        (place, self.is_as_caller(server.backend))
+    fn speaks_as(self, place: usize, server: &Server, mark: &Mark) -> Spoken {
+        let is_as_caller = self.is_as_caller(server.backend);
+        (place, is_as_caller.then_some(*mark))
     }
 }
 
@@ -250,13 +253,19 @@ async fn one(
         Ok(Err(known)) => return Ok(known),
         Err(_) => return Err(Failed::Upstream(Failure::FirstByteTimeout)),
     };
-    let speaks = tools.speaks(asker.speaks_as(place, server), asker.worker.now());
+    let spoken = asker.speaks_as(place, server, &mark);
+    let speaks = tools.speaks(spoken, asker.worker.now());
     if speaks.is_none()
-        && let Some(answered) = modern(asker, config, tools, (place, server)).await?
+        && let Some(answered) = modern(asker, config, server).await?
     {
+        let answered = Rc::new(answered);
+        let speaks = Speaks::Modern(Rc::clone(&answered));
+        tools.has_spoken(spoken, asker.worker.now(), speaks);
         return Ok((needs_none(server, &answered), (*answered).clone()));
     }
     let (open, answered) = begun(asker, config, server).await?;
+    // That it did not know what it was asked shows nothing: so does one that starts, or whatever stands before it meanwhile.
+    tools.has_spoken(spoken, asker.worker.now(), Speaks::Legacy);
     let mut text = Vec::new();
     if open.write(&mut text).is_some() {
         text.extend(answered.instructions.iter().flat_map(|text| text.bytes()));
@@ -277,7 +286,8 @@ fn known(
     (place, server): (usize, &Server),
     mark: &Mark,
 ) -> Option<(OpenServer, Answered)> {
-    let speaks = tools.speaks(asker.speaks_as(place, server), asker.worker.now());
+    let spoken = asker.speaks_as(place, server, mark);
+    let speaks = tools.speaks(spoken, asker.worker.now());
     if let Some(Speaks::Modern(answered)) = &speaks {
         return Some((needs_none(server, answered), (**answered).clone()));
     }
@@ -310,9 +320,8 @@ pub(super) fn needs_none(server: &Server, answered: &Answered) -> OpenServer {
 pub(super) async fn modern(
     asker: Asker<'_>,
     config: &Mcp,
-    tools: &Tools,
-    (place, server): (usize, &Server),
-) -> Result<Option<Rc<Answered>>, Failed> {
+    server: &Server,
+) -> Result<Option<Answered>, Failed> {
     if server.is_command {
         return Ok(None);
     }
@@ -334,16 +343,10 @@ pub(super) async fn modern(
             config.within,
         )
         .await;
-    let speaks = match heard {
+    match heard {
         Ok(heard) => match found(&heard.message) {
-            Found::Modern(mut answered) => {
-                if asker.is_as_caller(server.backend) {
-                    // It is kept for others, to whom it was not said.
-                    answered.instructions = None;
-                }
-                Speaks::Modern(Rc::new(answered))
-            }
-            Found::Legacy => Speaks::Legacy,
+            Found::Modern(answered) => Ok(Some(answered)),
+            Found::Legacy => Ok(None),
         },
         // It does not know what it was asked, in one of many ways.
         Err(
@@ -351,14 +354,8 @@ pub(super) async fn modern(
             | Failed::Unusable(_)
             | Failed::TooLong
             | Failed::SessionGone,
-        ) => Speaks::Legacy,
-        Err(failed) => return Err(failed),
-    };
-    let spoken = asker.speaks_as(place, server);
-    tools.has_spoken(spoken, asker.worker.now(), speaks.clone());
-    match speaks {
-        Speaks::Modern(answered) => Ok(Some(answered)),
-        Speaks::Legacy => Ok(None),
+        ) => Ok(None),
+        Err(failed) => Err(failed),
     }
 }
 

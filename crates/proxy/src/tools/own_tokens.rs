@@ -2,7 +2,7 @@
 //! takes such, or with one that is given for the token by which it is known.
 //!
 //! Invariant: a token goes to the one server that it was brought or given for, and nothing that was heard with it is kept for anybody else: no
-//! list, and no session but under a mark that has the token in it.
+//! list, no first description, and neither a session nor what the server speaks but under a mark that has the token in it.
 //! Not here: which headers are taken (`policy::mcp`), how tokens are exchanged (`policy::credential`), how a request carries one (`ask`).
 
 use std::rc::Rc;
@@ -87,7 +87,14 @@ pub(super) fn brought(call: &mut Call, head: &RequestHead) -> Result<(), Stop> {
         let is_token =
             (1..=TOKEN_BYTES_MAX).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic);
         if further.is_some() || !is_token {
-            let says = format!("the header {} stands twice, or is no token", taken.header);
+            let header = &taken.header;
+            let says = if further.is_some() {
+                format!("the header {header} stands twice")
+            } else if is_behind_scheme(value) {
+                format!("the header {header} has the token alone, without `Bearer`")
+            } else {
+                format!("the header {header} is no token: it is empty, too long, or has a blank")
+            };
             return Err(call.refuse(Refusal::McpHeader { says: says.into() }));
         }
         let header = match auth {
@@ -115,4 +122,10 @@ pub(super) fn brought(call: &mut Call, head: &RequestHead) -> Result<(), Stop> {
         });
     }
     Ok(())
+}
+
+/// Whether it is what a header `authorization` would have.
+fn is_behind_scheme(value: &[u8]) -> bool {
+    let scheme = value.split(|byte| *byte == b' ').next();
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
 }

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use mcp::catalog::{Found, Kind, Source, found, fresh, merged};
+use mcp::catalog::{Found, Kind, Source, found, fresh, merged, visible as seen};
 use mcp::discover::Fresh;
 use mcp::envelope::Message;
 use mcp::handshake::Abilities;
@@ -183,6 +183,34 @@ pub(super) async fn visible<D: Downstream>(
     let fresh = fresh(&sources, unless_said, is_for_all);
     Ok(Visible { told, fresh })
 }
+
+/// The tools that somebody may have meant who wrote a name that none has: as its caller sees them, the first few.
+pub(super) async fn alike<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    open: &Session,
+    written: &str,
+    client: &mut D,
+) -> Result<Vec<String>, Stop> {
+    let view = Rc::clone(&call.view);
+    let (rule, kind) = (rule_of(call, &view)?, Kind::Tools);
+    let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
+    let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
+    let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
+    let alike = seen(kind, &sources, prefix, |server, own| {
+        let server = listed.iter().find(|of| *of.server.name == *server);
+        server.is_some_and(|of| {
+            name::may_mean(written, &of.server.name, own)
+                && may_see((call, arrived), rule, of.server, (kind, own), Does::Sees)
+                && may_use(call, &view, arrived, kind, of.server, own)
+        })
+    });
+    let names = alike.into_iter().map(|shown| shown.name);
+    Ok(names.take(ALIKE_MAX).collect())
+}
+
+/// Most names that are told in place of one.
+const ALIKE_MAX: usize = 3;
 
 /// A server's own thing.
 pub(super) struct Meant<'v> {

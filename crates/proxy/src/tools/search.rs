@@ -1,22 +1,26 @@
 //! Routes whose callers are shown two tools in place of all: one finds tools, the other calls one.
 //!
 //! Invariant: nothing is found that would not be listed, and a call of what was found is asked about, counted and recorded as a call of that
-//! tool.
+//! tool. What a model writes wrong is told to the model, as a result: an error ends its turn.
 //! Not here: what is found, and what such a call becomes (`mcp::search`).
+
+use std::rc::Rc;
 
 use mcp::catalog::Kind;
 use mcp::discover::Fresh;
 use mcp::envelope::Message;
 use mcp::reply::{result, with_members};
-use mcp::search::{CALL, FIND, Query, listed, unwrapped};
+use mcp::search::{CALL, FIND, Query, Wrong, listed, misused, unwrapped};
 use mcp::session::Session;
 use mcp::target::{Target, of as target_of};
 use policy::mcp::McpRoute;
+use policy::refusal::Refusal;
 
 use super::forward::{Asked, forward};
 use super::{Arrived, admitted, answer, counted, modern, requests};
-use crate::call::{Call, Stop};
+use crate::call::{Call, OUT_OF_ORDER, Stop, while_there};
 use crate::client::Downstream;
+use crate::stint::STINT_BYTES;
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// The tool of the gate's own that a request calls.
@@ -84,28 +88,36 @@ pub(super) async fn serve<D: Downstream>(
         // It is a list, of a part of what is there.
         call.facts.method = Kind::Tools.method();
         call.facts.named = Some(FIND.into());
-        let query = Query::read(&arrived.text, params);
-        let query = query.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
+        let query = match Query::read(&arrived.text, params) {
+            Ok(query) => query,
+            Err(Wrong::Message(fault)) => return Err(call.refuse(modern::bad_params(&fault))),
+            Err(Wrong::Arguments(says)) => {
+                admitted(call, arrived, Kind::Tools.method(), None, true, client).await?;
+                return wrong(call, asked, &says, client).await;
+            }
+        };
         admitted(call, arrived, Kind::Tools.method(), None, true, client).await?;
         let session = opened(call, session, None, client).await?;
         let list = requests::visible(call, arrived, &session, Kind::Tools, client).await?;
-        let found = query.answer(&list.told);
-        let found = found.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
-        let found = match call.facts.is_modern {
-            true => with_members(&found, br#""resultType":"complete""#),
-            false => found,
-        };
-        return answer::message(call, client, &result(asked.id, &found), None).await;
+        let found = found(call, query, list.told, client).await?;
+        return told(call, asked, found, client).await;
     }
-    let text = unwrapped(&arrived.text, params);
-    let text = text.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
+    let text = match unwrapped(&arrived.text, params) {
+        Ok(text) => text,
+        Err(Wrong::Message(fault)) => return Err(call.refuse(modern::bad_params(&fault))),
+        Err(Wrong::Arguments(says)) => {
+            requests::named(call, asked.target);
+            counted(call, arrived, client).await?;
+            return wrong(call, asked, &says, client).await;
+        }
+    };
     let arrived = Arrived { text, ..*arrived };
     let message = Message::read(&arrived.text);
     let message = message.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
     let target = target_of(asked.method, &arrived.text, message.params.as_ref());
     let target = target.map_err(|fault| call.refuse(modern::bad_params(&fault)))?;
     let Some(target) = target else {
-        return Err(call.refuse(crate::call::OUT_OF_ORDER));
+        return Err(call.refuse(OUT_OF_ORDER));
     };
     requests::named(call, &target);
     counted(call, &arrived, client).await?;
@@ -117,5 +129,76 @@ pub(super) async fn serve<D: Downstream>(
         is_found: true,
         ..*asked
     };
-    forward(call, &arrived, &session, &asked, client).await
+    match forward(call, &arrived, &session, &asked, client).await {
+        Err(Stop::Refused) => unknown(call, &arrived, &session, &asked, client).await,
+        served => served,
+    }
+}
+
+/// What is found of a list. A long one is gone through beside the worker, which has others to serve.
+async fn found<D: Downstream>(
+    call: &mut Call,
+    query: Query,
+    list: Vec<u8>,
+    client: &mut D,
+) -> Result<Vec<u8>, Stop> {
+    let worker = Rc::clone(&call.worker);
+    let answer = if list.len() > STINT_BYTES {
+        let answering = worker.beside.run(move || query.answer(&list));
+        while_there(answering, &worker, client).await?
+    } else {
+        Some(query.answer(&list))
+    };
+    match answer {
+        Some(Ok(found)) => Ok(found),
+        Some(Err(fault)) => Err(call.refuse(modern::bad_params(&fault))),
+        None => Err(call.refuse(OUT_OF_ORDER)),
+    }
+}
+
+/// The result of a call of one of the two.
+async fn told<D: Downstream>(
+    call: &mut Call,
+    asked: &Asked<'_>,
+    found: Vec<u8>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let found = match call.facts.is_modern {
+        true => with_members(&found, br#""resultType":"complete""#),
+        false => found,
+    };
+    answer::message(call, client, &result(asked.id, &found), None).await
+}
+
+/// A call whose arguments are not what the tool takes.
+async fn wrong<D: Downstream>(
+    call: &mut Call,
+    asked: &Asked<'_>,
+    says: &str,
+    client: &mut D,
+) -> Result<(), Stop> {
+    call.facts.reason = Some(says.into());
+    told(call, asked, misused(says), client).await
+}
+
+/// A call that was refused; of a name that stands for nothing its model is told which it may have meant.
+async fn unknown<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    session: &Session,
+    asked: &Asked<'_>,
+    client: &mut D,
+) -> Result<(), Stop> {
+    let says = match call.refused_as() {
+        Some(refusal @ (Refusal::McpNotFound { .. } | Refusal::McpAmbiguous { .. })) => {
+            refusal.to_string()
+        }
+        _ => return Err(Stop::Refused),
+    };
+    let alike = requests::alike(call, arrived, session, &asked.target.name, client).await?;
+    let says = match &*alike {
+        [] => format!("{says}; {FIND} finds tools by words"),
+        alike => format!("{says}; did you mean {}?", alike.join(", or ")),
+    };
+    told(call, asked, misused(&says), client).await
 }

@@ -91,7 +91,7 @@ pub(super) async fn begin<D: Downstream>(
     for (server, opened) in servers.iter().zip(opened) {
         match opened {
             Ok((answered, id)) => {
-                if let Some(config) = config {
+                if let Some(config) = config.filter(|_| !asker.is_as_caller(server.backend)) {
                     let unix_ms = worker.clock.wall_ms(worker.now());
                     config.known.asked(&server.at, unix_ms, None);
                 }
@@ -171,7 +171,7 @@ async fn opened(asker: Asker<'_>, server: &Server, params: &[u8]) -> Opened {
     if let Some(described) = server.described.as_deref() {
         return Ok((api::answered(described)?, None));
     }
-    let Some((config, tools)) = Call::config(asker.view) else {
+    let Some((config, _)) = Call::config(asker.view) else {
         return Err(Failed::Bug);
     };
     let message = ("initialize", request(b"0", "initialize", params));
@@ -184,13 +184,8 @@ async fn opened(asker: Asker<'_>, server: &Server, params: &[u8]) -> Opened {
         Err(why @ (Failed::Upstream(Failure::Status(_)) | Failed::Unusable(_))) => why,
         Err(why) => return Err(why),
     };
-    let place = config
-        .servers
-        .iter()
-        .position(|of| *of.name == *server.name);
-    let place = place.ok_or(Failed::Bug)?;
-    match open::modern(asker, config, tools, (place, server)).await {
-        Ok(Some(answered)) => Ok(((*answered).clone(), None)),
+    match open::modern(asker, config, server).await {
+        Ok(Some(answered)) => Ok((answered, None)),
         Ok(None) | Err(_) => Err(why),
     }
 }

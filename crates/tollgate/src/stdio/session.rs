@@ -2,7 +2,7 @@
 //!
 //! A line of the process is a message. An answer goes to whoever asked; progress to the call whose token it names; what else the process
 //! says goes to the client's standing stream, or where there is none to the call that came last.
-//! Invariant: what is kept of a process that says much is bounded, but an answer finds room; one that says a line without end is ended.
+//! Invariant: what is kept of a process that says much is bounded, but an answer finds room; one that says a longer line than may be is ended.
 //! A message to it is one line, whoever leaves once it has begun; whoever leaves before leaves nothing.
 //! Not here: requests of HTTP (`bridge`), how many sessions there are (`sessions`), how a process starts and ends (`process`), which ids a
 //! client sees (`mcp`).
@@ -81,7 +81,7 @@ enum Cause {
     Left,
     /// It takes no message.
     Deaf,
-    /// It says a line without end.
+    /// It says a longer line than may be.
     Endless,
     /// It says nothing more.
     Itself,
@@ -309,6 +309,16 @@ impl Session {
         }
     }
 
+    /// Whoever waits for an answer may wait for the line that was too long.
+    fn tell_too_long(&self) {
+        for (id, (_, to)) in &self.calls.borrow().open {
+            let says = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"the server said a line of more than {LINE_BYTES_MAX} bytes, and was ended"}}}}"#
+            );
+            let _left = to.try_send(Line::of(says, None));
+        }
+    }
+
     /// Room for what nobody has taken yet; none where there is too much of it.
     fn unread(&self, bytes: usize) -> Option<(Held, Held)> {
         let own = self.unread.0.take(&self.caller, bytes).ok()?;
@@ -343,6 +353,9 @@ async fn run(
             () = session.over.notified() => break,
         }
     }
+    if session.cause.get() == Some(Cause::Endless) {
+        session.tell_too_long();
+    }
     // Whoever waits for it hears that nothing comes.
     *session.calls.borrow_mut() = Calls::default();
     *session.standing.borrow_mut() = None;
@@ -367,7 +380,7 @@ fn told(session: &Session, server: &str, ended: &Ended) {
             status,
             says,
             LINE_BYTES_MAX,
-            "a server of tools said a line without end, and its process was ended"
+            "a server of tools said a longer line than may be, and its process was ended"
         ),
         Some(Cause::Deaf) if !ended.is_by_itself => tracing::warn!(
             server,

@@ -4,6 +4,7 @@
 //! Not here: messages, names and sealing (unit tests of `mcp`).
 
 mod access;
+mod apart;
 mod at_once;
 mod attacks;
 mod bridge;

@@ -1,7 +1,6 @@
 //! The bounds of a pool, and that new ones count at once.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use policy::snapshot::{Origin, PoolBounds, Protocol};

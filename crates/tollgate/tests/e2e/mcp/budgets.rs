@@ -186,7 +186,7 @@ fn the_admin_endpoint_shows_servers_their_state_and_what_each_workload_sees() {
     };
     assert_eq!(
         list(&["--workload", "few"]),
-        "2 tools, 15 tokens of a prompt\n  one__read\n  one__delete\n"
+        "2 tools, 25 tokens of a prompt\n  one__read\n  one__delete\n"
     );
     let shown = list(&[]);
     let own = format!("one  {}  answers\n  read\n  delete\n", url(&one));

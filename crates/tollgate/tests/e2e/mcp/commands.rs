@@ -109,6 +109,12 @@ fn a_command_that_ends_or_says_a_line_without_end_costs_its_own_session_alone() 
             (&json!(7), &json!(-32603)),
             "{tool}: {told}"
         );
+        let says = told["error"]["message"].as_str().expect("a text");
+        assert_eq!(
+            says.contains("a line of more than 16777216 bytes"),
+            tool == "flood",
+            "{says}"
+        );
         let again = ada.request(
             "tools/call",
             &json!({"name": "c__echo", "arguments": {"text": "x"}}),
