@@ -2,14 +2,16 @@
 //!
 //! The copy is what one moment's reader sees, without free room, in one file; it is checked before
 //! it has its name.
-//! Invariant: a file of that name is whole, or is not there. Writers do not wait.
+//! Invariant: a file of that name is whole, or is not there. Writers do not wait. Whose files and batches are is copied before the rows: a batch
+//! that is settled in between is asked about once more after a restore, and its row is there.
 //! Not here: how a backup is put back (docs/backup.md).
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode};
 
+use crate::batches;
 use crate::damage::is_damage;
 use crate::plain_file;
 use crate::read::{ReadError, Reader};
@@ -46,6 +48,34 @@ pub enum BackupError {
 }
 
 impl Reader {
+    /// Copies what stands beside the ledger of files and batches to beside `target`, where there is such a file; to be called before
+    /// [`Reader::backup`].
+    ///
+    /// # Errors
+    /// When it cannot be read or written. Then there is no copy.
+    pub fn backup_batches(&self, target: &Path) -> Result<Option<PathBuf>, BackupError> {
+        let Some(from) = batches::file_of(&self.path) else {
+            return Ok(None);
+        };
+        let target = beside(target, batches::SUFFIX);
+        if target.exists() {
+            return Err(BackupError::Exists(target.display().to_string()));
+        }
+        let part = beside(&target, ".part");
+        let copied = connect_to_copy(&from).and_then(|db| copy_into(&db, &part));
+        let named = copied
+            .map_err(|error| failed(&target, &error))
+            .and_then(|()| {
+                std::fs::rename(&part, &target)
+                    .and_then(|()| sync_directory(&target))
+                    .map_err(|error| failed(&target, &error))
+            });
+        if named.is_err() {
+            drop(std::fs::remove_file(&part));
+        }
+        named.map(|()| Some(target))
+    }
+
     /// Copies the ledger to `target`, which must not be there, and checks the copy.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use crate::schema::{beside, connect_to_read, real};
 use crate::shared::unix_ms;
 
 /// What its file's name adds to the ledger's.
-const SUFFIX: &str = ".batches";
+pub(crate) const SUFFIX: &str = ".batches";
 /// Questions that wait.
 const QUEUE: usize = 1024;
 /// Batches whose provider says that they are over, and that wait to be charged sooner than in their turn.
@@ -310,15 +310,20 @@ impl BatchStore for Batches {
     }
 }
 
-/// Batches of the gate with this ledger that are not charged yet; read only.
+/// The file beside a ledger that says whose files and batches are, where there is one.
+pub(crate) fn file_of(ledger: &Path) -> Option<PathBuf> {
+    let path = beside(&real(ledger), SUFFIX);
+    path.exists().then_some(path)
+}
+
+/// Batches of the gate with this ledger that are not charged yet, read only; `None` where it keeps none.
 ///
 /// # Errors
 /// They cannot be read, in words.
-pub fn uncounted(ledger: &Path) -> Result<Vec<Thing>, String> {
-    let path = beside(&real(ledger), SUFFIX);
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
+pub fn uncounted(ledger: &Path) -> Result<Option<Vec<Thing>>, String> {
+    let Some(path) = file_of(ledger) else {
+        return Ok(None);
+    };
     let read = || -> rusqlite::Result<Vec<Thing>> {
         let table = Table::open_to_read(&path)?;
         let mut all = Vec::new();
@@ -330,7 +335,8 @@ pub fn uncounted(ledger: &Path) -> Result<Vec<Thing>, String> {
             all.extend(page);
         }
     };
-    read().map_err(|error| format!("cannot read {}: {error}", path.display()))
+    let all = read().map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    Ok(Some(all))
 }
 
 /// Gives up a batch that can never be counted: the gate with this ledger enters a row that says so, and charges nothing.
@@ -344,7 +350,8 @@ pub fn give_up(
     (who, why): (&str, &str),
 ) -> Result<GivenUp, String> {
     let of_id = |thing: &Thing| &*thing.id == id && backend.is_none_or(|of| of == &*thing.backend);
-    let mut found = uncounted(ledger)?.into_iter().filter(of_id);
+    let all = uncounted(ledger)?.unwrap_or_default();
+    let mut found = all.into_iter().filter(of_id);
     let Some(thing) = found.next() else {
         return Err(format!(
             "there is no batch {id:?} that is not counted; `tollgate usage batches` lists them"

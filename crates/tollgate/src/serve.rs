@@ -391,6 +391,7 @@ pub(crate) fn end(ready: Ready) -> Option<Merged> {
         .into_iter()
         .filter_map(MetricsSnapshot::of)
         .collect();
+    services.bridges.end();
     services.prompts.ask_at(None);
     // Rows and lines wait there for their counts.
     if let Some(counting) = counting {

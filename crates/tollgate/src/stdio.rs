@@ -14,7 +14,8 @@ mod share;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
+use std::time::Duration;
 
 use config::{Program, ToolCommand};
 use jose::sign::{SecureRandom, SystemRandom};
@@ -25,13 +26,22 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// Bytes of chance in a secret and in the id of a session.
 const CHANCE_BYTES: usize = 32;
+/// How long the end of the gate waits for processes, which have two seconds for it and are killed then.
+const END_WITHIN: Duration = Duration::from_secs(4);
 
 /// The bridges that run.
 #[derive(Debug, Default)]
 pub(crate) struct Bridges {
-    thread: OnceLock<UnboundedSender<Arc<Bridge>>>,
+    thread: OnceLock<UnboundedSender<Word>>,
     /// Those that some configuration has.
     open: Mutex<Vec<Weak<Held>>>,
+}
+
+/// What the thread of all bridges is told.
+enum Word {
+    Begin(Arc<Bridge>),
+    /// All end, which is answered.
+    End(mpsc::Sender<()>),
 }
 
 /// A bridge that configurations have: it ends with the last of them.
@@ -40,8 +50,7 @@ struct Held(Arc<Bridge>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::Release);
-        self.0.over.notify_one();
+        self.0.end();
     }
 }
 
@@ -99,7 +108,7 @@ impl Bridges {
                         .map_err(|fault| format!("mcp.servers.{}: {fault}", command.server))?;
                     let held = Arc::new(Held(Arc::new(begun)));
                     // The thread ends with the process.
-                    let _taken = self.thread()?.send(Arc::clone(&held.0));
+                    let _taken = self.thread()?.send(Word::Begin(Arc::clone(&held.0)));
                     open.push(Arc::downgrade(&held));
                     held
                 }
@@ -109,11 +118,22 @@ impl Bridges {
         Ok(bridges)
     }
 
-    fn thread(&self) -> Result<&UnboundedSender<Arc<Bridge>>, String> {
+    /// The gate ends, and with it every process.
+    pub(crate) fn end(&self) {
+        let Some(thread) = self.thread.get() else {
+            return;
+        };
+        let (to, ended) = mpsc::channel();
+        if thread.send(Word::End(to)).is_ok() {
+            let _late = ended.recv_timeout(END_WITHIN);
+        }
+    }
+
+    fn thread(&self) -> Result<&UnboundedSender<Word>, String> {
         if let Some(thread) = self.thread.get() {
             return Ok(thread);
         }
-        let (to, mut from) = unbounded_channel::<Arc<Bridge>>();
+        let (to, mut from) = unbounded_channel::<Word>();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -122,8 +142,23 @@ impl Bridges {
             let local = tokio::task::LocalSet::new();
             runtime.block_on(local.run_until(async move {
                 let room = sessions::Room::new();
-                while let Some(bridge) = from.recv().await {
-                    tokio::task::spawn_local(bridge::serve(bridge, room.clone()));
+                let mut begun: Vec<Weak<Bridge>> = Vec::new();
+                while let Some(word) = from.recv().await {
+                    match word {
+                        Word::Begin(bridge) => {
+                            begun.retain(|bridge| bridge.strong_count() > 0);
+                            begun.push(Arc::downgrade(&bridge));
+                            tokio::task::spawn_local(bridge::serve(bridge, room.clone()));
+                        }
+                        Word::End(told) => {
+                            begun
+                                .iter()
+                                .filter_map(Weak::upgrade)
+                                .for_each(|of| of.end());
+                            process::all_end().await;
+                            let _nobody = told.send(());
+                        }
+                    }
                 }
             }));
         };
@@ -136,6 +171,12 @@ impl Bridges {
 }
 
 impl Bridge {
+    /// Nobody asks it any more.
+    fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.over.notify_one();
+    }
+
     fn new(command: &ToolCommand) -> Result<Self, String> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;

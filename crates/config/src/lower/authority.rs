@@ -10,7 +10,10 @@ use crate::host::{AccessReviewSource, AuthorityRules, ExtAuthzSource, WrittenRul
 use crate::scalar::Span;
 use crate::schema::Document;
 use crate::schema::authority::{ExtAuthz, Rule};
+use crate::schema::mcp::McpRoute;
 
+/// By which clients without sessions name the tool that they call.
+const TOOL_NAME: &str = "mcp-name";
 const QUERY_DEFAULT: &str = "data.tollgate.allow";
 const TIMEOUT_DEFAULT: Duration = Duration::from_millis(200);
 const TIMEOUT_MAX: Duration = Duration::from_secs(2);
@@ -78,6 +81,9 @@ impl super::Lowering<'_> {
             }
         };
         let (ext_authz, access) = (written.ext_authz.get(), written.subject_access_review.get());
+        if let Some(asked) = ext_authz {
+            self.names_of_tools(document, asked);
+        }
         Authority {
             rules,
             ext_authz: ext_authz.and_then(|asked| self.ext_authz(&place, asked)),
@@ -105,6 +111,22 @@ impl super::Lowering<'_> {
             when: when.value.0.clone(),
             line: when.place.line,
         })
+    }
+
+    /// A call of the tool that calls another has the header of the first: a service that goes by it would be passed.
+    fn names_of_tools(&mut self, document: &Document, written: &ExtAuthz) {
+        let routes = document.mcp.get().map(|mcp| mcp.routes.items());
+        let is_searched = |route: &McpRoute| route.list_tools.value().is_some_and(|is| is.0);
+        let mut routes = routes.into_iter().flatten();
+        if !routes.any(|(_, route)| route.as_ref().is_some_and(is_searched)) {
+            return;
+        }
+        let names = written.headers.items().iter();
+        for at in names.filter(|at| at.value.as_ref() == TOOL_NAME) {
+            let says = "names `tollgate__call_tool`, and not the tool that it calls, on a route with `list_tools: search`";
+            let hint = "leave it out and deny tools by `authority.rules` or the route's `tools`, or write list_tools: all";
+            self.refuse(at, says, hint);
+        }
     }
 
     fn ext_authz(&mut self, place: &Place, written: &ExtAuthz) -> Option<ExtAuthzSource> {

@@ -1,7 +1,7 @@
 //! Sums, unknowns and escapes.
 
 use policy::price::Pico;
-use policy::record::{Count, Extra, Outcome};
+use policy::record::{Count, Outcome};
 
 use super::{
     By, Statement, as_csv, as_json, csv, decimal, drift_table, focus, json_lines, report, rounded,
@@ -83,11 +83,8 @@ fn questions_about_a_tool_are_no_uses_of_it() {
     let mut rows: Vec<Settlement> = (1..=5).map(settlement).collect();
     let methods = ["tools/call", "tasks/get", "tools/call", "tasks/get", ""];
     for (row, method) in rows.iter_mut().zip(methods) {
-        row.record.extra = Some(Box::new(Extra {
-            method,
-            named: Some("jobs__report".into()),
-            ..Extra::default()
-        }));
+        row.named.method = (!method.is_empty()).then(|| method.into());
+        row.named.tool = Some("jobs__report".into());
     }
     let notes = rows.iter().map(|row| Note::Settle(Ending::of(row, "test")));
     let (_dir, reader) = of(notes);

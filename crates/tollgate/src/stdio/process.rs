@@ -3,6 +3,8 @@
 //! Invariant: what was started is waited for, and none is waited for in a way that holds up others; what stays in its group ends with it.
 //! Not here: what it says and is told (`session`), how many there may be (`sessions`).
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -25,10 +27,31 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const LOOK_RARELY: Duration = Duration::from_secs(1);
 /// After so long people are told of one that was killed and is still there.
 const DEAD_WITHIN: Duration = Duration::from_secs(10);
+/// How long one that was killed may take to be gone, where the gate ends.
+const GONE_WITHIN: Duration = Duration::from_millis(500);
 /// Variables that every program has.
 const INHERITED: [&str; 7] = [
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME",
 ];
+
+thread_local! {
+    /// Those that were started and not waited for yet; all are of one thread.
+    static RUNNING: RefCell<BTreeSet<u32>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// Sees all end whose input ends now. One that nobody has ended by then is killed, with its group.
+pub(super) async fn all_end() {
+    let are_running = || RUNNING.with_borrow(|running| !running.is_empty());
+    let began = Instant::now();
+    while are_running() && began.elapsed() < END_WITHIN + GONE_WITHIN {
+        sleep(LOOK_EVERY).await;
+    }
+    for pid in RUNNING.take() {
+        if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+            let _gone = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
 
 /// A process that runs.
 pub(super) struct Process {
@@ -75,6 +98,7 @@ impl Process {
             command.current_dir(directory);
         }
         let mut child = command.spawn()?;
+        RUNNING.with_borrow_mut(|running| running.insert(child.id()));
         let pipes = pipes(&mut child);
         let process = Self { child, place };
         match pipes {
@@ -120,6 +144,7 @@ impl Process {
             sleep(every).await;
             every = (every * 2).min(LOOK_RARELY);
         };
+        RUNNING.with_borrow_mut(|running| running.remove(&child.id()));
         drop(place);
         Ended {
             status,

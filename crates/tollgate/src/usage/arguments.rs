@@ -59,7 +59,7 @@ pub(crate) enum Question {
     Tail(Tail),
     /// Batches whose use is not counted yet, the oldest first; and the end of one that never can be.
     #[command(
-        before_help = "Example:\n  tollgate usage batches\n  tollgate usage batches --give-up batch_68a1 --why \"its provider has forgotten it\""
+        before_help = "Example:\n  tollgate usage batches\n  tollgate usage batches --give-up batch_68a1 --why forgotten"
     )]
     Batches(Batches),
     /// A chargeback statement for people: HTML, or CSV.

@@ -16,7 +16,9 @@ pub(super) fn uncounted(ledger: &Path, asked: &Batches, out: &mut dyn Write) -> 
     if let (Some(id), Some(why)) = (&asked.give_up, &asked.why) {
         return give_up(ledger, (id, why), asked, out);
     }
-    let batches = ledger::uncounted_batches(ledger).map_err(Fault::Said)?;
+    let kept = ledger::uncounted_batches(ledger).map_err(Fault::Said)?;
+    let is_kept = kept.is_some();
+    let batches = kept.unwrap_or_default();
     if asked.json {
         let of = |batch: &ledger::Thing| {
             json!({
@@ -35,7 +37,14 @@ pub(super) fn uncounted(ledger: &Path, asked: &Batches, out: &mut dyn Write) -> 
         return Ok(());
     }
     if batches.is_empty() {
-        writeln!(out, "Every batch is counted.")?;
+        match is_kept {
+            true => writeln!(out, "Every batch is counted.")?,
+            false => writeln!(
+                out,
+                "There is no {}.batches: this ledger's gate has taken no batch, or the file was lost.",
+                ledger.display()
+            )?,
+        }
         return Ok(());
     }
     writeln!(

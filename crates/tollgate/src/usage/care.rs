@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use ledger::report;
-use ledger::{Expected, Lost, Reader, SalvageOutcome, Salvaged};
+use ledger::{BackupError, Expected, Lost, Reader, SalvageOutcome, Salvaged};
 use serde_json::{Value, json};
 
 use super::arguments::{Backup, Salvage, Verify};
@@ -55,18 +55,28 @@ pub(super) fn verify(reader: &Reader, asked: &Verify, out: &mut dyn Write) -> Re
 }
 
 pub(super) fn backup(reader: &Reader, asked: &Backup, out: &mut dyn Write) -> Result<(), Fault> {
-    let verified = reader
-        .backup(&asked.file)
-        .map_err(|error| Fault::Said(error.to_string()))?;
+    let said = |error: BackupError| Fault::Said(error.to_string());
+    let batches = reader.backup_batches(&asked.file).map_err(said)?;
+    let verified = reader.backup(&asked.file).inspect_err(|_| {
+        // A copy of the one without the other is none.
+        batches
+            .iter()
+            .for_each(|copy| drop(std::fs::remove_file(copy)));
+    });
+    let verified = verified.map_err(said)?;
+    let batches = batches.map(|copy| copy.display().to_string());
     let (file, head) = (asked.file.display().to_string(), verified.head);
     if asked.json {
-        let told = json!({"file": file, "rows": verified.rows, "pruned_up_to": verified.anchor, "head": {"seq": head.seq, "hash": head.hash.to_string()}, "salvaged": lost_json(&verified.lost)});
+        let told = json!({"file": file, "batches": batches, "rows": verified.rows, "pruned_up_to": verified.anchor, "head": {"seq": head.seq, "hash": head.hash.to_string()}, "salvaged": lost_json(&verified.lost)});
         writeln!(out, "{told:#}")?;
     } else {
         let (rows, anchor) = (verified.rows, verified.anchor);
         let says = format!("{file} is whole: {rows} rows after row {anchor}");
         writeln!(out, "{}", report::wrapped(&says, width(), 2))?;
         writeln!(out, "head {head}")?;
+        if let Some(batches) = batches {
+            writeln!(out, "files and batches: {batches}")?;
+        }
     }
     Ok(())
 }

@@ -157,6 +157,13 @@ fn a_batch_that_nobody_fetches_is_charged_after_a_kill() {
     let uncounted = usage(&ledger, &["batches"]);
     let id = begun.json()["id"].as_str().expect("an id").to_owned();
     assert!(uncounted.contains(&id), "{uncounted}");
+    let copy = dir.path().join("copy.db");
+    let said = usage(&ledger, &["backup", &copy.display().to_string()]);
+    assert!(said.contains("files and batches: "), "{said}");
+    assert_eq!(usage(&copy, &["batches"]), uncounted);
+    std::fs::remove_file(dir.path().join("copy.db.batches")).expect("it was copied");
+    let none = usage(&copy, &["batches"]);
+    assert!(none.starts_with("There is no "), "{none}");
     assert_eq!(
         gate.metric("tollgate_batches_uncounted", &[r#"workload="a""#]),
         1.0

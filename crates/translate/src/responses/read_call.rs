@@ -121,7 +121,7 @@ fn other<'a>(call: &mut Call<'a>, name: &str, value: Raw<'a>) -> Result<()> {
     }
     if *name == "previous_response_id" {
         let says = "names what is kept of earlier calls, which neither the gate has nor a backend of another dialect; send the items again, \
-            or have the gate keep responses (`responses.store`)";
+            have the gate keep responses (`responses.store`), or name `responses` among the dialects of a backend that speaks it";
         return Err(Fault::new(says).within(name));
     }
     if !asks_nothing(name, value) {

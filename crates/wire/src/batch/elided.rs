@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn lists_keep_the_number_of_their_values_and_texts_their_beginning() {
-        let line = br#"{"a":{"b":[{"c":[1,{"d":"]}\"}]},"x",[[]],7],"e":{"f":1.5,"g":null}},"h":"\u00e9\"]","i":[]}"#;
+        let line = br#"{"a":{"b":[{"c":[1,{"d":"]}\\"}]},"x",[[]],7],"e":{"f":1.5,"g":null}},"h":"\u00e9\"]","i":[]}"#;
         let expected =
             br#"{"a":{"b":[{},"x",[],7],"e":{"f":1.5,"g":null}},"h":"\u00e9\"]","i":[]}"#;
         for piece in 1..line.len() {

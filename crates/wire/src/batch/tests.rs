@@ -309,7 +309,8 @@ fn results_are_read_however_they_are_cut() {
     let unsaid = br#"{"result":{"type":"succeeded"}}"#;
     assert_eq!(told(Api::Anthropic, false, unsaid), Told::Unreadable);
     let mut lines = ResultLines::default();
-    let long = b"[1,2,3,4,".repeat(100_000);
+    let long = b"1,2,3,4,".repeat(100_000);
+    lines.push(b"[", |_| panic!("no line"));
     for _ in 0..4 {
         lines.push(&long, |_| panic!("no line"));
     }

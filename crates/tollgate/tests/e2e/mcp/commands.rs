@@ -243,3 +243,23 @@ fn a_command_ends_with_the_last_configuration_that_has_it() {
     let ada = Caller::begun(&gate, "ada");
     assert_eq!(said(&ada, "echo", &json!({"text": "still"})), "still");
 }
+
+/// One that goes on after its input has ended, and minds no signal that can be minded.
+#[test]
+fn a_command_that_does_not_end_by_itself_ends_with_the_gate() {
+    let script = format!("trap '' HUP INT TERM; python3 {SCRIPT}; exec sleep 600");
+    let config = format!(
+        "mcp:\n  secret: {{ inline: {SECRET} }}\n  within: 20s\n  servers:\n\
+         \x20   c: {{ command: sh, args: [\"-c\", {script:?}] }}\n  routes: [ {{ workload: ada }} ]\n"
+    );
+    let mut gate = Gate::start(&config, &[]);
+    let ada = Caller::begun(&gate, "ada");
+    let python = said(&ada, "process", &json!({}));
+    let status = std::fs::read_to_string(format!("/proc/{python}/status")).expect("it runs");
+    let shell = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    let shell = format!("/proc/{}", shell.expect("a parent").trim());
+    assert!(std::path::Path::new(&shell).exists());
+    gate.signal(libc::SIGTERM);
+    assert!(gate.ended().success());
+    assert!(!std::path::Path::new(&shell).exists(), "{shell}");
+}

@@ -18,7 +18,7 @@ fn a_caller_has_the_servers_of_one_route_at_each_path_and_none_elsewhere() {
     );
     let gate = Gate::start(&config, &[]);
     let tools = |workload, path| Caller::at(&gate, workload, path).tools().0;
-    let (of_desk, of_shop) = (["desk__delete", "desk__read"], ["shop__read"]);
+    let (of_desk, of_shop) = (["desk__read", "desk__delete"], ["shop__read"]);
     assert_eq!(tools("agent", "/tools/desk"), of_desk);
     assert_eq!(tools("agent", "/tools/shop"), of_shop);
     assert_eq!(tools("other", "/tools/shop"), of_shop);
