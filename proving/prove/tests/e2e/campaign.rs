@@ -428,7 +428,8 @@ fn a_campaign_over_http2_on_both_sides_pairs_its_requests_and_tells_the_gates_ow
     let overhead = &report["overhead"];
     assert_eq!(overhead["method"], "paired", "{result:#}");
     let count = |name: &str| overhead[name].as_u64();
-    assert!(count("requests") > Some(20), "{overhead}");
+    // How many there are hangs on the machine.
+    assert!(count("requests") > Some(4), "{overhead}");
     let seconds = |name: &str| overhead[name].as_f64();
     assert!(
         seconds("downstream_s") > seconds("upstream_s"),
