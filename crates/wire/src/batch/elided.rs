@@ -49,7 +49,9 @@ impl Elided {
             let is_inner = self.inner > 0;
             match byte {
                 b'"' => self.text = Some(Text::default()),
-                b'{' | b'[' if is_inner || self.is_in_list() => self.inner += 1,
+                b'{' | b'[' if is_inner || self.is_in_list() => {
+                    self.inner = self.inner.saturating_add(1);
+                }
                 b'{' | b'[' => {
                     if self.depth >= DEPTH_MAX {
                         return None;
