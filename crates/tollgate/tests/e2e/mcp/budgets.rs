@@ -117,7 +117,7 @@ fn the_admin_endpoint_shows_servers_their_state_and_what_each_workload_sees() {
     let one = server("one");
     let dead = free_address();
     let config = format!(
-        "mcp:\n  secret: {{ inline: {SECRET} }}\n  within: 1s\n  servers:\n    one: {{ url: \"{}\" }}\n    dead: {{ url: \"http://{dead}/mcp\" }}\n\
+        "mcp:\n  secret: {{ inline: {SECRET} }}\n  within: 30s\n  servers:\n    one: {{ url: \"{}\" }}\n    dead: {{ url: \"http://{dead}/mcp\" }}\n\
          \x20 routes:\n    - {{ workload: all }}\n    - {{ workload: few, servers: one, tools: {{ deny: [ {{ name: \"*__delete\", when: 'user == null' }} ] }}, prompts: {{ deny: \"*\" }} }}\n",
         url(&one)
     );
