@@ -517,6 +517,7 @@ impl Exchange {
             withhold_usage: admitted.withhold_usage,
             asks_usage: false,
             was_refused_usage: false,
+            is_prompt_unseen: self.is_prompt_unseen(),
             stream: admitted.stream,
             // A listed form is not read: nobody knows what it does.
             repeats: !(opened.listed.is_some() && opened.operation.is_form())
