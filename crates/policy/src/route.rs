@@ -56,6 +56,33 @@ pub fn choose<'s>(
     })
 }
 
+/// Why no route takes a model whose name one would, for the log.
+#[cold]
+pub(crate) fn why_private(
+    snapshot: &Snapshot,
+    workload: WorkloadId,
+    model: &str,
+) -> Option<Box<str>> {
+    let grants = snapshot.grants(workload).iter();
+    let mut routes = grants.filter_map(|grant| snapshot.route(grant.route));
+    let route = routes.find(|route| takes(route, model))?;
+    let mut backends = route.backends.iter().filter_map(|id| snapshot.backend(*id));
+    let named = backends.find_map(|backend| {
+        let mut names = backend.model_names.iter();
+        let (gate, _) = names.find(|(gate, own)| ***own == *model && ***gate != *model)?;
+        let name = &backend.name;
+        Some(format!(
+            "{model:?} is what the backend {name} calls {gate} (`model_names`); a route serves it by that name where it has it under `match`"
+        ))
+    });
+    let says = named.unwrap_or_else(|| {
+        format!(
+            "{model:?} is another spelling of a model in the paths of a backend's API; a route serves it as it is spelt where it has it under `match`"
+        )
+    });
+    Some(says.into())
+}
+
 /// Whether a route lets its calls name this model besides their own: one that it takes as it is written, since nobody puts another name
 /// in its place; where the route says the model, that one.
 #[must_use]
@@ -213,7 +240,9 @@ fn names_of(snapshot: &Snapshot, route: &Route) -> Vec<Arc<str>> {
         None => {
             let served = route.backends.iter().filter_map(|b| snapshot.backend(*b));
             let known = served.flat_map(Backend::known_models);
-            names.extend(known.filter(|name| takes(route, name)).cloned());
+            let is_offered =
+                |name: &&Arc<str>| takes(route, name) && !snapshot.is_private_name(route, name);
+            names.extend(known.filter(is_offered).cloned());
         }
     }
     names

@@ -456,6 +456,9 @@ impl Exchange {
             env.levels,
         );
         self.record.route = route;
+        if let Err(Refusal::ModelNotFound { model }) = &decided {
+            reason = reason.or_else(|| route::why_private(s, opened.workload, model));
+        }
         if reason.is_some() {
             self.record.reason = reason;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_named, choose, for_listing, model_named, models_of, unrestricted};
+use super::{check_named, choose, for_listing, model_named, models_of, unrestricted, why_private};
 use crate::caller::Caller;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{RouteId, WorkloadId};
@@ -206,6 +206,8 @@ fn a_backends_own_name_for_a_model_is_no_way_around_what_the_model_costs() {
             assert_eq!(chosen(&s, Some(taken)), Some(RouteId(0)), "{models:?}");
         }
     }
+    let why = why_private(&named(&[]), WorkloadId(0), "dep-a").expect("a reason");
+    assert!(why.contains("calls gpt-4o"), "{why}");
     let written = named(&["gpt-4o", "dep-a"]);
     assert_eq!(chosen(&written, Some("dep-a")), Some(RouteId(0)));
     let mut replaced = named(&[]);
@@ -213,10 +215,48 @@ fn a_backends_own_name_for_a_model_is_no_way_around_what_the_model_costs() {
     assert_eq!(chosen(&replaced, Some("dep-a")), Some(RouteId(0)));
 }
 
+/// Vertex AI has the model where it is named by its publisher, too.
+#[test]
+fn a_second_spelling_of_a_model_is_no_way_around_what_the_model_costs() {
+    let spelt = |models: &[&str]| {
+        let mut s = snapshot(&[plan(models)]);
+        s.backends[0].path_spellings = Some(["models/", "publishers/", "google/"].into());
+        s
+    };
+    let others = ["google/pro", "models/pro", "publishers/google/models/pro"];
+    let unclear = ["..", "../x", "./x", "a/../b", "/x", "x/", "a//b"];
+    for models in [&[][..], &["*"], &["pro", "m*", "g*", "p*", "a*", "*"]] {
+        let s = spelt(models);
+        assert_eq!(chosen(&s, Some("pro")), Some(RouteId(0)));
+        assert_eq!(chosen(&s, Some("anthropic/pro")), Some(RouteId(0)));
+        for model in others.into_iter().chain(unclear) {
+            assert_eq!(chosen(&s, Some(model)), None, "{model} {models:?}");
+            assert!(why_private(&s, WorkloadId(0), model).is_some());
+        }
+    }
+    // Who writes it so has it so.
+    for models in [&["google/pro"][..], &["google/*"]] {
+        let s = spelt(models);
+        assert_eq!(chosen(&s, Some("google/pro")), Some(RouteId(0)));
+        assert_eq!(chosen(&s, Some("google/../x")), None);
+    }
+    let mut listed = spelt(&[]);
+    listed.backends[0].models = vec!["google/pro".into()];
+    assert_eq!(chosen(&listed, Some("google/pro")), Some(RouteId(0)));
+    // Where bodies name the model, it is what it is called there.
+    let s = snapshot(&[plan(&[])]);
+    for model in others.into_iter().chain(unclear) {
+        assert_eq!(chosen(&s, Some(model)), Some(RouteId(0)), "{model}");
+    }
+}
+
 #[test]
 fn models_that_a_backend_names_otherwise_are_listed_by_the_gates_names() {
     let expected = ["gpt-4o".to_owned(), "gpt-5".to_owned()];
     assert_eq!(offered(&named(&[]), 0), Some(expected.to_vec()));
+    let mut also = named(&[]);
+    also.backends[0].models = vec!["dep-a".into()];
+    assert_eq!(offered(&also, 0), Some(expected.to_vec()));
 }
 
 #[test]

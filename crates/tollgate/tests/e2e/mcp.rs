@@ -19,6 +19,7 @@ mod openapi;
 mod own_tokens;
 mod paths;
 mod search;
+mod still;
 mod streams;
 mod tasks;
 
