@@ -292,12 +292,34 @@ pub fn models_of(
         }
         known.retain(|name| caller.may_ask(name));
     }
+    known.retain(|name| !is_left_out(snapshot, workload, name));
     let asks_upstream = !is_whole
         && match told_of(path) {
-            Some(id) => !known.iter().any(|name| *name.as_bytes() == *id),
-            None => has_one_upstream(snapshot, workload),
+            Some(id) => {
+                let is_known = known.iter().any(|name| *name.as_bytes() == *id);
+                !is_known && !is_left_out(snapshot, workload, &String::from_utf8_lossy(&id))
+            }
+            None => has_one_upstream(snapshot, workload) && !leaves_out(snapshot, workload),
         };
     (!asks_upstream).then_some(known)
+}
+
+/// Whether the route that a workload's calls of this model take leaves it out of lists.
+fn is_left_out(snapshot: &Snapshot, workload: WorkloadId, model: &str) -> bool {
+    leaves_out(snapshot, workload)
+        && choose(snapshot, workload, Some(model)).is_ok_and(|chosen| {
+            let mut unlisted = chosen.route.unlisted.iter();
+            unlisted.any(|pattern| pattern.takes(model))
+        })
+}
+
+/// Whether any route of a workload leaves models out: an upstream's whole list would tell of them.
+fn leaves_out(snapshot: &Snapshot, workload: WorkloadId) -> bool {
+    let mut grants = snapshot.grants(workload).iter();
+    grants.any(|grant| {
+        let route = snapshot.route(grant.route);
+        route.is_some_and(|route| !route.unlisted.is_empty())
+    })
 }
 
 /// Whether all routes of a workload lead to the same backends.

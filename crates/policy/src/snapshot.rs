@@ -162,6 +162,8 @@ pub struct Route {
     pub is_plain: bool,
     /// Models it takes; empty takes any.
     pub models: Vec<ModelPattern>,
+    /// Models that it takes and that lists of models leave out.
+    pub unlisted: Vec<ModelPattern>,
     /// Backends in order of preference; at least one.
     pub backends: Vec<BackendId>,
     /// One for each backend, where each call goes to one of them alone, drawn by these; else empty ([`Snapshot::is_balanced`]).

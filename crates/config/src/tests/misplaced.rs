@@ -65,7 +65,7 @@ backends:
   n: { url: https://one.example/v1, credential: { aws: { region: r, web_identity: { role_arn: a, token_file: secrets/a, session_name: n }, endpoint: http://127.0.0.1:1 } } }
   o: { url: https://one.example/v1, credential: { aws: { region: r, imds: true, container: false } }, client_certificate: { certificate: gate.pem, key: gate.key }, headers: { x-own: a }, query: { b: c } }
 routes:
-  - { workload: w, backend: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o], billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
+  - { workload: w, backend: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o], unlisted: try-*, billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
 tokenizers: { m: harmony, n: { file: tokenizer.json, template: chat.jinja, settings: settings.json, engine: { default_chat_template_kwargs: { enable_thinking: false }, exclude_tools_when_tool_choice_none: true, content_format: openai, max_model_len: 4096 } } }
 counting: { calibration: { every: 1h, timeout: 1s }, threads: 1, queue: 1MiB, longest: 1MiB, wait: 1s, prompt_tolerance: 1, output_tolerance: 2 }
 ledger: { path: usage.db, postgres: { file: secrets/db } }

@@ -165,6 +165,49 @@ fn where_routes_lead_to_several_backends_one_is_asked_for_its_own_models_alone()
 }
 
 #[test]
+fn models_that_their_route_leaves_out_are_taken_and_not_listed() {
+    let small = RoutePlan {
+        unlisted: &["gpt-old", "try-*"],
+        ..plan(&["gpt-old", "gpt-4", "try-1"])
+    };
+    let s = snapshot(&[small, plan(&["other", "try-2"])]);
+    for model in ["gpt-old", "try-1"] {
+        assert_eq!(chosen(&s, Some(model)), Some(RouteId(0)), "{model}");
+    }
+    // Another route's model of a like name is listed: whose call it is says whether it is.
+    let listed = ["gpt-4", "other", "try-2"].map(str::to_owned);
+    assert_eq!(offered(&s, 0), Some(listed.to_vec()));
+    let names = models_of(&s, WorkloadId(0), None, "/v1/models/gpt-old").expect("it is known here");
+    assert!(model_named(&names, "/v1/models/gpt-old").is_err());
+    // A backend that is asked for its whole list would tell of them; of one model it may be asked.
+    let open = RoutePlan {
+        unlisted: &["try-*"],
+        ..plan(&[])
+    };
+    let s = snapshot(&[open]);
+    let told = |path: &str| models_of(&s, WorkloadId(0), None, path);
+    assert_eq!(told("/v1/models"), Some(Vec::new()));
+    assert_eq!(told("/v1/models/try-1"), Some(Vec::new()));
+    assert_eq!(told("/v1/models/gpt-4"), None);
+}
+
+#[test]
+fn a_keys_own_models_are_not_listed_where_their_route_leaves_them_out() {
+    let open = RoutePlan {
+        unlisted: &["try-*"],
+        ..plan(&[])
+    };
+    let s = snapshot(&[open]);
+    let exact = |name: &str| ModelPattern::Exact(name.into());
+    let caller = Caller {
+        models: [exact("a"), exact("try-1")].into(),
+        ..Caller::default()
+    };
+    let names = models_of(&s, WorkloadId(0), Some(&caller), "/v1/models");
+    assert_eq!(names, Some(vec![Arc::from("a")]));
+}
+
+#[test]
 fn one_model_is_shown_by_its_name_as_clients_encode_it() {
     let names: Vec<Arc<str>> = ["gpt-4", "qwen/3 coder"].map(Arc::from).to_vec();
     let shown = |path| model_named(&names, path).map(|one| one.map(|name| &**name));
