@@ -202,6 +202,7 @@ fn ids(text: &[u8], parts: &[&[u8]]) {
         issuer: None,
         key: None,
         user: Some(&user),
+        tokens: None,
     };
     assert!(sealer.open(text, &place, &who, 0).is_err());
     assert_eq!(InStream::read(text, &sealer, b"session"), None);

@@ -35,6 +35,7 @@ const fn caller() -> Principal<'static> {
         issuer: None,
         key: Some("k1"),
         user: Some("ada"),
+        tokens: None,
     }
 }
 

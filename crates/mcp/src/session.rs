@@ -86,13 +86,16 @@ impl Place {
             add(name);
             add(&address);
         }
-        let mut place = [0; 32];
-        let digest = context.finish();
-        for (to, from) in place.iter_mut().zip(digest.as_ref()) {
-            *to = *from;
-        }
-        Self(place)
+        Self(bytes(context))
     }
+}
+
+fn bytes(context: Context) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (to, from) in bytes.iter_mut().zip(context.finish().as_ref()) {
+        *to = *from;
+    }
+    bytes
 }
 
 /// Who may use a session: what proves who calls.
@@ -108,6 +111,29 @@ pub struct Principal<'p> {
     pub key: Option<&'p str>,
     /// The person or service.
     pub user: Option<&'p str>,
+    /// With which tokens servers are asked as the caller alone, where those are no user's of whom the gate knows.
+    pub tokens: Option<OwnTokens>,
+}
+
+/// Tokens with which servers are asked as a caller alone: what was opened with them is sealed, and is worth nothing beside others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnTokens([u8; 32]);
+
+impl OwnTokens {
+    /// Each with what it is for; none where there are none.
+    #[must_use]
+    pub fn new<'t>(tokens: impl Iterator<Item = (&'t str, &'t Secret)>) -> Option<Self> {
+        let mut tokens = tokens.peekable();
+        tokens.peek()?;
+        let mut context = Context::new(&SHA256);
+        for (of, token) in tokens {
+            for part in [of.as_bytes(), token.expose()] {
+                context.update(&(part.len() as u64).to_be_bytes());
+                context.update(part);
+            }
+        }
+        Some(Self(bytes(context)))
+    }
 }
 
 /// Why a session is none. For the log: its client is told that there is none.
@@ -115,7 +141,7 @@ pub struct Principal<'p> {
 pub enum NoSession {
     /// Too long, too short, or not base64url.
     Form,
-    /// Changed, or of somebody else, another route, other servers, or another key.
+    /// Changed, or of somebody else, other tokens of his own, another route, other servers, or another key.
     Foreign,
     /// It was good.
     Expired,
@@ -130,7 +156,7 @@ impl NoSession {
         match self {
             Self::Form => "the session's id has not the form of one",
             Self::Foreign => {
-                "the session was changed, or is of another caller, route, set of servers or key"
+                "the session was changed, or is of another caller, token of a caller's own, route, set of servers or key"
             }
             Self::Expired => "the session has expired",
             Self::Ended => "its client has ended the session",
@@ -313,6 +339,11 @@ fn bound(form: u8, place: &Place, who: &Principal<'_>) -> Vec<u8> {
             }
             None => bound.extend(0_u64.to_be_bytes()),
         }
+    }
+    if let Some(OwnTokens(tokens)) = who.tokens {
+        // No part is so long.
+        bound.extend(u64::MAX.to_be_bytes());
+        bound.extend(tokens);
     }
     bound
 }

@@ -49,7 +49,7 @@ use wire::head::{Known, Method, RequestHead};
 pub use self::ask::TOOL_CALLER;
 pub(crate) use self::ask::{Asker, Began, Failed, Said};
 pub(crate) use self::read::next;
-use self::rule::{principal, rule};
+use self::rule::{rule, sealed_for};
 use crate::call::{Call, OUT_OF_ORDER, OnBehalf, Stop, authorized_outside, identify};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
@@ -271,7 +271,7 @@ fn session_of(call: &mut Call, head: &RequestHead) -> Result<Session, Stop> {
         else {
             return Err(call.refuse(OUT_OF_ORDER));
         };
-        let who = principal(record, &call.view);
+        let who = sealed_for(call, record, &call.view, None);
         let place = rule(record, &call.view).ok();
         let place = place.and_then(|(nth, ..)| tools.places.get(nth));
         let opened = place.map(|place| tools.sealer.open(id, place, &who, unix_s));

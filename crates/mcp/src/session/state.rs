@@ -24,7 +24,7 @@ const FORM: u8 = b's';
 const TASK_FORM: u8 = b't';
 
 /// What a state is for: a caller's request on a route.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateOf {
     bound: Vec<u8>,
     good_s: u64,
@@ -145,6 +145,7 @@ mod tests {
             issuer: None,
             key: None,
             user,
+            tokens: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use policy::secret::Secret;
 use testing::{Draw, seed};
 
-use super::{NoSession, OpenServer, Place, Principal, Sealer, Session, mark_of_session};
+use super::{NoSession, OpenServer, OwnTokens, Place, Principal, Sealer, Session, mark_of_session};
 use crate::client::Can;
 use crate::handshake::Abilities;
 use crate::version::Version;
@@ -16,6 +16,7 @@ const ADA: Principal<'_> = Principal {
     issuer: None,
     key: Some("k1"),
     user: Some("ada"),
+    tokens: None,
 };
 
 fn secret(byte: u8) -> Secret {
@@ -127,6 +128,38 @@ fn a_session_of_one_caller_is_worth_nothing_to_another() {
             user: Some(""),
             ..ADA
         },
+        with(&[("one", "hers")]),
+    ] {
+        let opened = sealer.open(id.as_bytes(), &at, &other, NOW);
+        assert_eq!(opened, Err(NoSession::Foreign), "{other:?}");
+    }
+}
+
+fn with(tokens: &[(&'static str, &str)]) -> Principal<'static> {
+    let tokens: Vec<(&str, Secret)> = tokens
+        .iter()
+        .map(|(of, token)| (*of, Secret::new(token.as_bytes().to_vec())))
+        .collect();
+    let tokens = OwnTokens::new(tokens.iter().map(|(of, token)| (*of, token)));
+    Principal { tokens, ..ADA }
+}
+
+#[test]
+fn a_session_that_was_opened_with_tokens_is_worth_nothing_beside_others() {
+    let sealer = Sealer::new(&secret(1), None).expect("keys");
+    let at = place("a", &[]);
+    let hers = with(&[("one", "hers"), ("two", "t")]);
+    let id = sealer
+        .seal(&session(), &at, &hers, [7; 12])
+        .expect("it fits");
+    assert_eq!(sealer.open(id.as_bytes(), &at, &hers, NOW), Ok(session()));
+    for other in [
+        ADA,
+        with(&[]),
+        with(&[("one", "his"), ("two", "t")]),
+        with(&[("one", "hers")]),
+        with(&[("two", "hers"), ("one", "t")]),
+        with(&[("one", "herst"), ("wo", "t")]),
     ] {
         let opened = sealer.open(id.as_bytes(), &at, &other, NOW);
         assert_eq!(opened, Err(NoSession::Foreign), "{other:?}");

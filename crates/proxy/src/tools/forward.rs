@@ -15,7 +15,7 @@ use mcp::modern::{Level, is_named};
 use mcp::reply::{edited, result, string};
 use mcp::session::{OpenServer, Session, StateOf};
 use mcp::target::Target;
-use policy::mcp::{McpRoute, NotHeld, URI_BYTES_MAX, plain_uri};
+use policy::mcp::{McpRoute, NotHeld, Server, URI_BYTES_MAX, plain_uri};
 use policy::refusal::Refusal;
 use wire::head::{Known, Method, RequestHead};
 
@@ -23,7 +23,7 @@ use super::ask::{Asker, Failed, Request, Says, form};
 use super::filters::{Arguments, Does, may_see, may_use};
 use super::listed::{as_listed, is_unlisted, place_of};
 use super::requests::{self, Meant, meant, not_found, rule_of};
-use super::rule::{principal, rule};
+use super::rule::{rule, sealed_for};
 use super::stream::{self, Answering, relay, takes_events};
 use super::tasks::ShownAs;
 use super::{
@@ -112,9 +112,9 @@ pub(super) async fn forward<D: Downstream>(
     if !call.facts.is_modern && open.version.is_modern() && is_held(asked.method) {
         return hold(call, arrived, session, asked, &meant, client).await;
     }
-    let state = state_of(call, &view, asked.method, &named);
+    let state = state_of(call, &view, server, (asked.method, &named));
     let task = if tasks::may_make(asked, call.facts.is_modern) && open.version.is_modern() {
-        tasks::made_by(call, &view, own)
+        tasks::made_by(call, &view, server, own)
     } else {
         ShownAs::None
     };
@@ -199,10 +199,15 @@ async fn hold<D: Downstream>(
 }
 
 /// What a server's `requestState` is bound to.
-fn state_of(call: &Call, view: &WorkerSnapshot, method: &str, named: &str) -> Option<StateOf> {
+fn state_of(
+    call: &Call,
+    view: &WorkerSnapshot,
+    server: &Server,
+    (method, named): (&str, &str),
+) -> Option<StateOf> {
     let (record, (_, tools)) = (call.record()?, Call::config(view)?);
     let (nth, ..) = rule(record, view).ok()?;
-    let who = principal(record, view);
+    let who = sealed_for(call, record, view, Some(server.backend));
     Some(StateOf::new(method, named, tools.places.get(nth)?, &who))
 }
 

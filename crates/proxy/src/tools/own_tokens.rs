@@ -7,6 +7,7 @@
 
 use std::rc::Rc;
 
+use mcp::session::OwnTokens;
 use policy::credential::UpstreamAuth;
 use policy::front::token_of;
 use policy::id::BackendId;
@@ -55,6 +56,23 @@ fn is_as_caller(own: &[OwnToken], view: &WorkerSnapshot, backend: BackendId) -> 
 pub(super) fn exchanges(view: &WorkerSnapshot, backend: BackendId) -> bool {
     let backend = view.snapshot().backend(backend);
     backend.is_some_and(|backend| backend.exchanges_tokens)
+}
+
+/// With which tokens servers, or one of them, are asked as a caller alone. The one by which a user is known says no more than that, and is
+/// another one each hour.
+pub(super) fn with_which(
+    call: &Call,
+    view: &WorkerSnapshot,
+    is_user_known: bool,
+    only: Option<BackendId>,
+) -> Option<OwnTokens> {
+    let is_asked = |backend: BackendId| only.is_none_or(|only| only == backend);
+    let of = |backend| view.snapshot().backend(backend).map_or("", |of| &*of.name);
+    let brought = call.id.own.iter().filter(|own| is_asked(own.backend));
+    let brought = brought.map(|own| (of(own.backend), &own.value));
+    let given = call.id.token.as_ref().filter(|_| !is_user_known);
+    let given = given.filter(|_| only.is_none_or(|only| exchanges(view, only)));
+    OwnTokens::new(brought.chain(given.map(|token| ("", token))))
 }
 
 /// Takes what a caller brings for servers of its route.

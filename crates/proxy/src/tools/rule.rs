@@ -4,12 +4,14 @@
 
 use mcp::session::Principal;
 use policy::caller::{Caller, Proven};
+use policy::id::BackendId;
 use policy::mcp::{Mcp, McpRoute};
 use policy::record::Record;
 use policy::refusal::Refusal;
 use policy::route::{self, Chosen};
 
 use super::ask::Failed;
+use super::own_tokens;
 use crate::call::{Call, Stop};
 use crate::tool_memory::Tools;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -38,7 +40,20 @@ pub(super) fn principal<'r>(record: &'r Record, view: &'r WorkerSnapshot) -> Pri
         issuer: caller.and_then(Caller::issuer),
         key: caller.and_then(|caller| caller.key.as_deref()),
         user: caller.and_then(|caller| caller.user.as_deref()),
+        tokens: None,
     }
+}
+
+/// Whose what is sealed for him is: `only` where it is one server's. Of callers whom nobody tells apart their tokens do.
+pub(super) fn sealed_for<'r>(
+    call: &Call,
+    record: &'r Record,
+    view: &'r WorkerSnapshot,
+    only: Option<BackendId>,
+) -> Principal<'r> {
+    let who = principal(record, view);
+    let tokens = own_tokens::with_which(call, view, who.user.is_some(), only);
+    Principal { tokens, ..who }
 }
 
 /// The rule that takes a workload's messages, with its place.

@@ -23,7 +23,7 @@ use mcp::envelope::{INVALID_REQUEST, Message, Says};
 use super::ask::{self, Asker, Failed, Request};
 use super::join::{Boxed, all};
 use super::read::{request, result};
-use super::rule::{principal, rule};
+use super::rule::{rule, sealed_for};
 use super::{Arrived, admitted, answer, api, asker, invalid, open, session_id, session_of, within};
 use crate::call::{Call, Stop, while_there};
 use crate::client::Downstream;
@@ -216,7 +216,7 @@ fn sealed(call: &Call, session: Session) -> Result<String, Failed> {
     let mut nonce = [0; NONCE_BYTES];
     let chance = rustls::crypto::ring::default_provider().secure_random;
     chance.fill(&mut nonce).map_err(|_| Failed::Bug)?;
-    let who = principal(record, &call.view);
+    let who = sealed_for(call, record, &call.view, None);
     let sealed = tools.sealer.seal(&session, place, &who, nonce);
     sealed.ok_or(Failed::IdTooLong)
 }

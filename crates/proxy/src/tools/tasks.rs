@@ -25,7 +25,7 @@ use super::filters::{Does, may_see, may_use};
 use super::forward::{Asked, send};
 use super::listed::as_listed;
 use super::requests::{Meant, rule_of};
-use super::rule::{principal, rule};
+use super::rule::{rule, sealed_for};
 use super::stream::{Answering, takes_events};
 use super::{Arrived, counted, modern, unix_s};
 use crate::call::{Call, OUT_OF_ORDER, Stop};
@@ -44,16 +44,16 @@ pub(super) enum ShownAs {
 }
 
 /// Of a call of a tool by a client that knows tasks.
-pub(super) fn made_by(call: &Call, view: &WorkerSnapshot, tool: &str) -> ShownAs {
+pub(super) fn made_by(call: &Call, view: &WorkerSnapshot, server: &Server, tool: &str) -> ShownAs {
     let tool = tool.to_owned();
-    of_caller(call, view).map_or(ShownAs::None, |of| ShownAs::Made { of, tool })
+    of_caller(call, view, server).map_or(ShownAs::None, |of| ShownAs::Made { of, tool })
 }
 
-/// What the ids of a caller's tasks are bound to. They are good as long as a session is.
-fn of_caller(call: &Call, view: &WorkerSnapshot) -> Option<StateOf> {
+/// What the ids of a caller's tasks at a server are bound to. They are good as long as a session is.
+fn of_caller(call: &Call, view: &WorkerSnapshot, server: &Server) -> Option<StateOf> {
     let (record, (config, tools)) = (call.record()?, Call::config(view)?);
     let (nth, ..) = rule(record, view).ok()?;
-    let who = principal(record, view);
+    let who = sealed_for(call, record, view, Some(server.backend));
     let place = tools.places.get(nth)?;
     Some(StateOf::of_tasks(place, &who, config.session.as_secs()))
 }
@@ -152,15 +152,22 @@ fn opened<'v>(
     (config, tools, rule): (&'v Mcp, &Tools, &McpRoute),
     shown: &str,
 ) -> Option<(&'v Server, usize, Task)> {
-    let of = of_caller(call, view)?;
-    let task = tools.sealer.open_state(shown, &of, unix_s(call))?;
-    let task = Task::read(&task)?;
-    let mut places = rule.servers.iter().copied();
-    let place = places.find(|at| {
-        let server = config.servers.get(*at);
-        server.is_some_and(|server| *server.name == *task.server)
-    })?;
-    Some((config.servers.get(place)?, place, task))
+    let servers = rule.servers.iter();
+    let servers = servers.filter_map(|at| Some((*at, config.servers.get(*at)?)));
+    // Whose it is hangs on the server, which is within: all that are asked by the gate's own credential have one answer.
+    let mut is_gates_tried = false;
+    let mut tried = servers.clone().filter(|(_, server)| {
+        call.id.is_as_caller(view, server.backend) || !std::mem::replace(&mut is_gates_tried, true)
+    });
+    let task = tried.find_map(|(_, server)| {
+        let of = of_caller(call, view, server)?;
+        let task = tools.sealer.open_state(shown, &of, unix_s(call))?;
+        Some((Task::read(&task)?, of))
+    });
+    let (task, of) = task?;
+    let (place, server) = servers.clone().find(|(_, of)| *of.name == *task.server)?;
+    // Beside a token for another server it is nobody's.
+    (of_caller(call, view, server)? == of).then_some((server, place, task))
 }
 
 /// A task that is listened to.

@@ -18,6 +18,7 @@ mod modern;
 mod openapi;
 mod own_tokens;
 mod paths;
+mod sealed;
 mod search;
 mod still;
 mod streams;

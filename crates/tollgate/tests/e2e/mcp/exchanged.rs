@@ -151,3 +151,35 @@ fn a_server_is_sent_what_is_given_for_its_callers_token_and_what_it_shows_is_tha
     let secrets = [&*ada, &ben, &eve, "its-ada", "its-ben", "the-secret"];
     assert!(!secrets.iter().any(|secret| log.contains(secret)), "{log}");
 }
+
+#[test]
+fn a_session_goes_on_with_the_renewed_token_of_its_user_and_with_no_other_of_nobody() {
+    let of = |claim: &str, value: Option<&str>| {
+        let mut claims = claims();
+        let members = claims.as_object_mut().expect("claims");
+        members.remove("sub");
+        members.extend(value.map(|value| ("sub".to_owned(), value.into())));
+        claims["jti"] = claim.into();
+        signed(&claims, "ed25519")
+    };
+    let ada = [of("1", Some("ada")), of("2", Some("ada"))];
+    let nobody = [of("1", None), of("2", None)];
+    let tokens = ada.iter().chain(&nobody);
+    let names = BTreeMap::from_iter(tokens.map(|token| (token.clone(), "any")));
+    let (one, two, endpoint) = (personal(), server("two"), endpoint(&names));
+    let gate = gate((&one, &two), &endpoint);
+    for ([first, second], status) in [(&ada, 200), (&nobody, 404)] {
+        let mut session = Caller::new(&gate, "agents");
+        let posted = |session: &Caller<'_>, token: &str, method: &str, params: Value| {
+            let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+            session.send("POST", &[&bearer(token)], message.to_string().as_bytes())
+        };
+        let told = posted(&session, first, "initialize", super::initialize());
+        assert_eq!(told.status, 200, "{}", told.body);
+        session.session = told.session;
+        for (token, status) in [(first, 200), (second, status)] {
+            let told = posted(&session, token, "tools/call", json!({"name": "one__any"}));
+            assert_eq!(told.status, status, "{}", told.body);
+        }
+    }
+}

@@ -125,11 +125,17 @@ fn a_callers_own_token_goes_to_its_server_alone_and_what_it_shows_to_nobody_else
         hers.0
     );
     // A client with a session brings it, too; where a route takes none, it goes nowhere.
-    let ben = Caller::begun(&gate, "ben");
-    let message =
-        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "one__any"}});
-    let message = message.to_string();
-    let told = ben.send("POST", &["x-one-token: bens"], message.as_bytes());
+    let mut ben = Caller::new(&gate, "ben");
+    let posted = |ben: &Caller<'_>, method: &str, params: &Value| {
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        ben.send(
+            "POST",
+            &["x-one-token: bens"],
+            message.to_string().as_bytes(),
+        )
+    };
+    ben.session = posted(&ben, "initialize", &super::initialize()).session;
+    let told = posted(&ben, "tools/call", &json!({"name": "one__any"}));
     assert_eq!(told.body["result"]["token"], "Bearer bens", "{}", told.body);
     assert_eq!(
         call(&Caller::new(&gate, "cem"), &["x-one-token: cems"]).0,

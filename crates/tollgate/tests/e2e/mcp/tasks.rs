@@ -14,12 +14,12 @@ use crate::harness::{Gate, Seen, Signal, Step, Upstream, answer};
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// What a client says that knows tasks.
-fn knows() -> Value {
+pub(super) fn knows() -> Value {
     json!({"extensions": {EXTENSION: {}}})
 }
 
 /// A server that answers a call with the task `job/1` of one who knows tasks, and answers about that as it was asked.
-fn making() -> Upstream {
+pub(super) fn making() -> Upstream {
     Upstream::start(|_, seen| vec![Step::Send(reply(seen))])
 }
 
