@@ -38,6 +38,11 @@ impl<'v> Listed<'v> {
         catalog.is_some_and(|catalog| catalog.is_refused(own))
     }
 
+    /// What it has, where it said.
+    pub(super) const fn list(&self) -> Option<&Arc<Catalog>> {
+        self.catalog.as_ref()
+    }
+
     pub(super) fn source<'s>(&'s self) -> Source<'s>
     where
         'v: 's,
