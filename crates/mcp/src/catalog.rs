@@ -1,22 +1,27 @@
-//! Lists of servers, merged into one: tools, prompts, resources and their templates.
+//! Lists of servers: tools, prompts, resources and their templates.
 //!
-//! A list is taken apart once, and kept by whoever asks; what a client is shown are the servers' own items with other names.
-//! Invariant: the order is that of the servers and then each server's own, so that a model's prompt with tools in it stays the same;
-//! no two items are shown under one name.
-//! Not here: which items somebody may see ([`policy::mcp`], asked for each), how long a list is kept (the host).
+//! A list is taken apart once, and kept by whoever asks.
+//! Invariant: an item is as its server wrote it, and a name stands for one.
+//! Not here: several lists as one (`shown`), how long a list is kept (the host).
 
-use std::collections::{HashMap, HashSet};
+mod shown;
+
+use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use policy::mcp::{Glob, Odd, OnChange, Pins, Prefix, Seen};
+use policy::mcp::{Glob, Odd, OnChange, Pins, Seen as SeenPins};
 use serde_json::value::RawValue;
 use wire::json::Kind as Json;
 
 use crate::discover::Fresh;
 use crate::envelope::{members, text_of};
-use crate::handshake::{Abilities, UNAVAILABLE, write_meta};
+use crate::handshake::Abilities;
 use crate::header::is_well_annotated;
-use crate::{name, pin, reply};
+use crate::index::Index;
+use crate::{name, pin};
+
+pub use self::shown::{Found, Seen, Shown, Source, found, fresh, merged, seen, visible};
 
 /// Most items of one server that are kept.
 pub const ITEMS_MAX: usize = 10_000;
@@ -141,6 +146,8 @@ pub struct Catalog {
     refused: HashSet<Box<str>>,
     /// How long it may be kept, and by whom, where its server says that.
     pub fresh: Option<Fresh>,
+    /// The words of its tools, cut when they are first looked for.
+    index: OnceLock<Index>,
 }
 
 /// Why an answer is no list.
@@ -216,7 +223,7 @@ impl Catalog {
     }
 
     /// Compares the tools with their pins: what is to be told of those that are not as pinned, by name. Where such are refused, nobody sees them.
-    pub fn compare(&mut self, pins: &Pins, seen: &Seen) -> Vec<(Box<str>, Odd)> {
+    pub fn compare(&mut self, pins: &Pins, seen: &SeenPins) -> Vec<(Box<str>, Odd)> {
         let digests = self
             .items
             .iter()
@@ -245,6 +252,19 @@ impl Catalog {
     /// What is shown of it.
     pub fn items(&self) -> impl ExactSizeIterator<Item = &Item> {
         self.items.iter()
+    }
+
+    /// Bytes of its items, as their server wrote them.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The words of its tools: once all pages are in it, and what nobody sees is left out.
+    pub fn index(&self) -> &Index {
+        let items = self.items.iter();
+        let of = items.map(|item| (&*item.name, &*item.raw));
+        self.index.get_or_init(|| Index::of(of))
     }
 
     /// Those that are refused.
@@ -277,177 +297,6 @@ fn pattern(template: &str) -> Glob {
     }
     pattern.push_str(rest);
     Glob(pattern.into())
-}
-
-/// A server with what it has.
-#[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
-    /// Its name.
-    pub server: &'a str,
-    /// What it has, where it said.
-    pub catalog: Option<&'a Catalog>,
-    /// What it said last, where it says nothing now. Names without a server's stay those of whoever had them: else another server could wait
-    /// until one is away, and take its calls.
-    pub last: Option<&'a Catalog>,
-}
-
-/// An item with the name that clients see.
-#[derive(Debug, Clone)]
-pub struct Shown<'a> {
-    /// Its server.
-    pub server: &'a str,
-    /// It.
-    pub item: &'a Item,
-    /// The name.
-    pub name: String,
-}
-
-/// What a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found<'a> {
-    /// One server's item.
-    One(&'a str, &'a str),
-    /// Nothing.
-    Nothing,
-    /// Items of these two servers have that name, and it stands for neither.
-    Two(&'a str, &'a str),
-}
-
-/// The result of a list, of what `may_see` says may be seen of each server.
-#[must_use]
-pub fn merged(
-    kind: Kind,
-    sources: &[Source<'_>],
-    prefix: Prefix,
-    may_see: impl FnMut(&str, &str) -> bool,
-) -> Vec<u8> {
-    let shown = visible(kind, sources, prefix, may_see);
-    let mut out = format!("{{\"{}\":[", kind.member()).into_bytes();
-    let mut is_first = true;
-    for Shown { item, name, .. } in &shown {
-        if !std::mem::take(&mut is_first) {
-            out.push(b',');
-        }
-        out.extend(reply::spliced(
-            &item.raw,
-            item.at.clone(),
-            &reply::string(name),
-        ));
-    }
-    out.push(b']');
-    let silent = sources.iter().filter(|source| source.catalog.is_none());
-    let silent: Vec<&str> = silent.map(|source| source.server).collect();
-    write_meta(UNAVAILABLE, &silent, &mut out);
-    out.push(b'}');
-    out
-}
-
-/// What clients see of several servers, in order: what two have under one name they see of neither, and of one that says nothing nothing.
-#[must_use]
-pub fn visible<'a>(
-    kind: Kind,
-    sources: &[Source<'a>],
-    prefix: Prefix,
-    may_see: impl FnMut(&str, &str) -> bool,
-) -> Vec<Shown<'a>> {
-    let mut shown = shown(kind, sources, prefix, may_see);
-    let mut count: HashMap<&str, usize> = HashMap::new();
-    for item in &shown {
-        *count.entry(&item.name).or_default() += 1;
-    }
-    let says = |server: &str| {
-        let mut sources = sources.iter();
-        sources.any(|source| source.server == server && source.catalog.is_some())
-    };
-    let is_one =
-        |of: &Shown<'_>| count.get(&*of.name).is_none_or(|count| *count < 2) && says(of.server);
-    let are_one: Vec<bool> = shown.iter().map(is_one).collect();
-    let mut are_one = are_one.into_iter();
-    shown.retain(|_| are_one.next().unwrap_or(true));
-    shown
-}
-
-/// How long a merged list may be kept, and by whom: `unless_said` for lists of servers that do not say it. One in which a server is missing
-/// is out of date at once.
-#[must_use]
-pub fn fresh(sources: &[Source<'_>], unless_said: Fresh, is_public: bool) -> Fresh {
-    let start = Fresh {
-        ttl_ms: unless_said.ttl_ms,
-        is_public,
-    };
-    sources.iter().fold(start, |all, source| {
-        let of = source.catalog.map(|catalog| catalog.fresh);
-        let of = of.map_or(
-            Fresh {
-                ttl_ms: 0,
-                is_public: false,
-            },
-            |said| said.unwrap_or(unless_said),
-        );
-        Fresh {
-            ttl_ms: all.ttl_ms.min(of.ttl_ms),
-            is_public: all.is_public && of.is_public,
-        }
-    })
-}
-
-/// What the name stands for that a client uses, of what it may see.
-#[must_use]
-pub fn found<'a>(
-    kind: Kind,
-    sources: &[Source<'a>],
-    prefix: Prefix,
-    used: &str,
-    may_see: impl FnMut(&str, &str) -> bool,
-) -> Found<'a> {
-    let shown = shown(kind, sources, prefix, may_see);
-    let mut same = shown.iter().filter(|shown| shown.name == used);
-    match (same.next(), same.next()) {
-        (Some(one), None) => Found::One(one.server, &one.item.name),
-        (Some(one), Some(other)) => Found::Two(one.server, other.server),
-        (None, _) => Found::Nothing,
-    }
-}
-
-fn shown<'a>(
-    kind: Kind,
-    sources: &[Source<'a>],
-    prefix: Prefix,
-    mut may_see: impl FnMut(&str, &str) -> bool,
-) -> Vec<Shown<'a>> {
-    let mut seen = Vec::new();
-    for Source {
-        server,
-        catalog,
-        last,
-    } in sources
-    {
-        let items = catalog.or(*last).map_or(&[][..], |catalog| &*catalog.items);
-        let items = items.iter().filter(|item| may_see(server, &item.name));
-        seen.extend(items.map(|item| (*server, item)));
-    }
-    let mut bare: HashMap<&str, usize> = HashMap::new();
-    if prefix == Prefix::OnConflict {
-        for (_, item) in &seen {
-            *bare.entry(&item.name).or_default() += 1;
-        }
-    }
-    let shown = |(server, item): (&'a str, &'a Item)| {
-        let own = &*item.name;
-        let is_bare = match prefix {
-            Prefix::Always => false,
-            Prefix::Never => true,
-            Prefix::OnConflict => bare.get(own).is_none_or(|count| *count < 2),
-        };
-        let name = match (kind.has_uri(), is_bare) {
-            (true, true) => own.to_owned(),
-            (true, false) => name::shown_uri(server, own),
-            (false, true) => name::shown(own),
-            (false, false) => name::shown(&name::whole(server, own)),
-        };
-        Shown { server, item, name }
-    };
-    seen.into_iter().map(shown).collect()
 }
 
 #[cfg(test)]

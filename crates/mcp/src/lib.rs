@@ -16,6 +16,7 @@ pub mod envelope;
 pub mod events;
 pub mod handshake;
 pub mod header;
+pub mod index;
 pub mod listen;
 pub mod modern;
 pub mod name;

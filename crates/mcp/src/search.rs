@@ -4,19 +4,19 @@
 //! that the client would be told otherwise, and a call of one that was found is a call of that tool.
 //! Invariant: the same words find the same tools in the same order; a call names the one tool that is called, and has its arguments as they
 //! were written.
-//! Not here: who may see and use what (the host asks as for any list and any call).
+//! Not here: which tools a word means (`index`), who may see and use what (the host asks as for any list and any call).
 
-use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 use wire::json::Kind;
 
+use crate::catalog::{Catalog, Seen};
 use crate::envelope::{Fault, Value, members, text_of};
 use crate::handshake::{UNAVAILABLE, write_meta};
+use crate::index::{Room, Weight, Words, each_word, meant};
+use crate::name;
 use crate::reply::{self, string};
 
 /// The tool that finds tools.
@@ -31,10 +31,6 @@ const FOUND_MAX: usize = 20;
 const TOLD_BYTES_MAX: usize = 64 << 10;
 /// Most words of a query.
 const WORDS_MAX: usize = 32;
-/// As much of a tool's description is looked through.
-const LOOKED_BYTES_MAX: usize = 4 << 10;
-/// From so many letters on, a word stands for those that begin with it.
-const STEM: usize = 3;
 /// A word in a tool's name says more than one in its description.
 const IN_NAME: u64 = 4;
 
@@ -110,35 +106,28 @@ impl Query {
         Ok(Self { words, limit })
     }
 
-    /// The result of the call: what fits best of a list of tools, as its client would be told it.
-    ///
-    /// # Errors
-    /// [`Fault`] where that is no list.
-    pub fn answer(&self, list: &[u8]) -> Result<Vec<u8>, Fault> {
-        let list: List<'_> = serde_json::from_slice(list).map_err(|_| Fault::NotJson)?;
-        let tools: Vec<Tool<'_>> = list
-            .tools
-            .iter()
-            .filter_map(|raw| Tool::read(raw))
-            .collect();
+    /// The result of the call: what fits best of what its caller is shown of lists.
+    #[must_use]
+    pub fn answer(&self, shown: &Looked) -> Vec<u8> {
         let mut told = String::from("[");
         let mut is_whole = true;
-        for tool in self.best(&tools) {
-            let shown = tool.shown();
-            if told.len() > 1 && told.len() + shown.len() > TOLD_BYTES_MAX {
+        for tool in self.best(shown) {
+            let as_told = shown.told(tool);
+            if told.len() > 1 && told.len() + as_told.len() > TOLD_BYTES_MAX {
                 is_whole = false;
                 break;
             }
             if told.len() > 1 {
                 told.push(',');
             }
-            told.push_str(&shown);
+            told.push_str(&as_told);
         }
         told.push(']');
         if told == "[]" {
-            told = format!("None of {} tools has these words: try others.", tools.len());
+            let all = shown.tools.len();
+            told = format!("None of {all} tools has these words: try others.");
         }
-        let away: Vec<&str> = list.meta.away.iter().map(|of| &**of).collect();
+        let away: Vec<&str> = shown.away.iter().map(|of| &**of).collect();
         // Beside what is found, which stays JSON.
         let mut texts = vec![told];
         if !is_whole {
@@ -158,28 +147,133 @@ impl Query {
         let mut out = [&b"{\"content\":["[..], &texts.join(&b','), b"]"].concat();
         write_meta(UNAVAILABLE, &away, &mut out);
         out.push(b'}');
-        Ok(out)
+        out
     }
 
     /// Those in which words of the query stand, the best first, and of those that are as good the one that is listed first.
-    fn best<'t, 'a>(&self, tools: &'t [Tool<'a>]) -> Vec<&'t Tool<'a>> {
-        let mut scores = vec![0_u64; tools.len()];
+    fn best<'l>(&self, shown: &'l Looked) -> impl Iterator<Item = &'l Seen> {
+        let mut scores = vec![0_u64; shown.tools.len()];
+        let places = shown.places();
+        let mut room = Room::default();
         for word in &self.words {
-            let found: Vec<u64> = tools.iter().map(|tool| tool.weight(word)).collect();
-            let with = found.iter().filter(|weight| **weight > 0).count().max(1);
+            let found = shown.found(word, &places, &mut room);
             // What few tools have tells more.
-            let rarity = u64::from((tools.len() / with).max(1).ilog2()) + 1;
-            for (score, weight) in scores.iter_mut().zip(found) {
-                *score += weight * rarity;
+            let rarity = u64::from((shown.tools.len() / found.len().max(1)).max(1).ilog2()) + 1;
+            for (at, weight) in found {
+                let weight = u64::from(weight.in_name) * IN_NAME + u64::from(weight.beside);
+                if let Some(score) = scores.get_mut(at) {
+                    *score += weight * rarity;
+                }
             }
         }
-        let mut best: Vec<(u64, &Tool<'_>)> = scores.into_iter().zip(tools).collect();
+        let mut best: Vec<(u64, &Seen)> = scores.into_iter().zip(&shown.tools).collect();
         best.retain(|(score, _)| *score > 0);
         best.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-        best.into_iter()
-            .take(self.limit)
-            .map(|(_, of)| of)
-            .collect()
+        best.into_iter().take(self.limit).map(|(_, of)| of)
+    }
+}
+
+/// What a caller is shown of lists, and who gave none.
+#[derive(Debug, Default)]
+pub struct Looked {
+    /// Servers, with their lists.
+    pub lists: Vec<(Box<str>, Arc<Catalog>)>,
+    /// The tools, in order.
+    pub tools: Vec<Seen>,
+    /// Servers that gave no list.
+    pub away: Vec<Box<str>>,
+}
+
+impl Looked {
+    /// Bytes of the lists.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.lists.iter().map(|(_, list)| list.bytes()).sum()
+    }
+
+    /// By list and place in it: which of the tools that are shown it is.
+    fn places(&self) -> Vec<Vec<Option<usize>>> {
+        let lists = self.lists.iter();
+        let mut places: Vec<Vec<Option<usize>>> = lists
+            .map(|(_, list)| vec![None; list.items().len()])
+            .collect();
+        for (at, seen) in self.tools.iter().enumerate() {
+            let place = places.get_mut(seen.list).and_then(|of| of.get_mut(seen.at));
+            if let Some(place) = place {
+                *place = Some(at);
+            }
+        }
+        places
+    }
+
+    /// The tools that a word means, each once, with how much it says for them.
+    fn found(
+        &self,
+        word: &str,
+        places: &[Vec<Option<usize>>],
+        room: &mut Room,
+    ) -> Vec<(usize, Weight)> {
+        let mut found = Vec::new();
+        for ((server, list), places) in self.lists.iter().zip(places) {
+            let mut of_server = 0;
+            each_word(server, |own| of_server = meant(word, own).max(of_server));
+            let index = list.index();
+            let mut put = |at: usize, weight: Weight| {
+                if let Some(Some(shown)) = places.get(at) {
+                    found.push((*shown, weight.within(of_server)));
+                }
+            };
+            if of_server == 0 {
+                index.weigh(word, room, &mut put);
+            } else {
+                // It says something for each of them.
+                let mut weights = vec![Weight::default(); index.tools()];
+                index.weigh(word, room, |at, weight| {
+                    if let Some(of) = weights.get_mut(at) {
+                        *of = weight;
+                    }
+                });
+                weights
+                    .into_iter()
+                    .enumerate()
+                    .for_each(|(at, of)| put(at, of));
+            }
+            for (at, item) in list.items().enumerate().skip(index.tools()) {
+                if places.get(at).is_some_and(Option::is_some) {
+                    put(at, Words::of(&item.name, item.raw()).weight(word));
+                }
+            }
+        }
+        found.retain(|(_, weight)| *weight != Weight::default());
+        found
+    }
+
+    /// A tool as it is told: what a model needs to call it.
+    fn told(&self, seen: &Seen) -> String {
+        let Some((server, list)) = self.lists.get(seen.list) else {
+            return String::new();
+        };
+        let Some(item) = list.items().nth(seen.at) else {
+            return String::new();
+        };
+        let name = match &seen.name {
+            Some(name) => name.clone(),
+            None => name::shown(&name::whole(server, &item.name)),
+        };
+        let members = members(item.raw(), ["description", "inputSchema"], 0);
+        let [description, schema] = members.unwrap_or_default();
+        let mut out = b"{\"name\":".to_vec();
+        out.extend(string(&name));
+        if let Some(description) = description.as_ref().and_then(text_of) {
+            out.extend_from_slice(b",\"description\":");
+            out.extend(string(&description));
+        }
+        if let Some((_, schema, _)) = schema {
+            out.extend_from_slice(b",\"inputSchema\":");
+            out.extend_from_slice(schema);
+        }
+        out.push(b'}');
+        String::from_utf8(out).unwrap_or_default()
     }
 }
 
@@ -231,138 +325,11 @@ fn called<'a>(
     Ok((name, arguments))
 }
 
-#[derive(Deserialize)]
-struct List<'a> {
-    #[serde(borrow)]
-    tools: Vec<&'a RawValue>,
-    #[serde(default, rename = "_meta")]
-    meta: Meta,
-}
-
-#[derive(Default, Deserialize)]
-struct Meta {
-    /// Servers that gave no list.
-    #[serde(default, rename = "tollgate/unavailable")]
-    away: Vec<String>,
-}
-
-/// A tool, as far as it is looked through and told.
-struct Tool<'a> {
-    name: Cow<'a, str>,
-    description: Option<Cow<'a, str>>,
-    schema: Option<&'a [u8]>,
-    in_name: Vec<String>,
-    beside: HashSet<String>,
-}
-
-impl<'a> Tool<'a> {
-    fn read(raw: &'a RawValue) -> Option<Self> {
-        let raw = raw.get().as_bytes();
-        let names = ["name", "title", "description", "inputSchema", "annotations"];
-        let [name, title, description, schema, annotations] = members(raw, names, 0).ok()?;
-        let name = text_of(&name?)?;
-        let text = |of: Option<Value<'a>>| of.as_ref().and_then(text_of);
-        let (title, description) = (text(title), text(description));
-        let annotated = annotations.and_then(|(_, of, _)| {
-            let [title] = members(of, ["title"], 0).ok()?;
-            text(title)
-        });
-        let mut beside: HashSet<String> = HashSet::new();
-        let mut add = |text: &str| {
-            each_word(text, |word| {
-                if !beside.contains(word) {
-                    beside.insert(word.to_owned());
-                }
-            });
-        };
-        for title in title.iter().chain(&annotated) {
-            add(title);
-        }
-        if let Some(description) = &description {
-            add(looked(description));
-        }
-        let schema = schema.map(|(_, text, _)| text);
-        let properties = schema.and_then(|text| {
-            let [properties] = members(text, ["properties"], 0).ok()?;
-            serde_json::from_slice::<HashMap<Cow<'_, str>, IgnoredAny>>(properties?.1).ok()
-        });
-        let properties = properties.unwrap_or_default();
-        for name in properties.keys() {
-            add(name);
-        }
-        Some(Self {
-            in_name: words(&name),
-            name,
-            description,
-            schema,
-            beside,
-        })
-    }
-
-    /// How much a word of a query says for it.
-    fn weight(&self, word: &str) -> u64 {
-        let of = |own: &str| u64::from(is_meant(word, own)) * if own == word { 2 } else { 1 };
-        let in_name = self.in_name.iter().map(|own| of(own)).max().unwrap_or(0);
-        let beside = self.beside.iter().map(|own| of(own)).max().unwrap_or(0);
-        in_name * IN_NAME + beside
-    }
-
-    /// As it is told: what a model needs to call it.
-    fn shown(&self) -> String {
-        let mut out = b"{\"name\":".to_vec();
-        out.extend(string(&self.name));
-        if let Some(description) = &self.description {
-            out.extend_from_slice(b",\"description\":");
-            out.extend(string(description));
-        }
-        if let Some(schema) = self.schema {
-            out.extend_from_slice(b",\"inputSchema\":");
-            out.extend_from_slice(schema);
-        }
-        out.push(b'}');
-        String::from_utf8(out).unwrap_or_default()
-    }
-}
-
-/// Whether a word of a query means a tool's: it is it, or one begins with the other (`file`, `files`).
-fn is_meant(word: &str, own: &str) -> bool {
-    let begins = |long: &str, short: &str| long.starts_with(short) && short.chars().count() >= STEM;
-    word == own || begins(own, word) || begins(word, own)
-}
-
-/// As much of a text as is looked through.
-fn looked(text: &str) -> &str {
-    let mut end = text.len().min(LOOKED_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
-}
-
-/// The words of a text in small letters: letters and digits, of `readFile` two.
+/// The words of a text.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     each_word(text, |word| words.push(word.to_owned()));
     words
-}
-
-/// Gives `put` each of them; most of a long text are there several times, and none is kept here.
-fn each_word(text: &str, mut put: impl FnMut(&str)) {
-    let (mut word, mut was_small) = (String::new(), false);
-    for c in text.chars() {
-        let is_part = c.is_alphanumeric();
-        if !word.is_empty() && (!is_part || was_small && c.is_uppercase()) {
-            put(&word);
-            word.clear();
-        }
-        was_small = c.is_lowercase() || c.is_numeric();
-        if is_part {
-            word.extend(c.to_lowercase());
-        }
-    }
-    if !word.is_empty() {
-        put(&word);
-    }
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ pub struct Principal<'p> {
 }
 
 /// Tokens with which servers are asked as a caller alone: what was opened with them is sealed, and is worth nothing beside others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OwnTokens([u8; 32]);
 
 impl OwnTokens {

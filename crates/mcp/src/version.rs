@@ -16,6 +16,13 @@ pub enum Version {
 }
 
 impl Version {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::V20250326,
+        Self::V20250618,
+        Self::V20251125,
+        Self::V20260728,
+    ];
     /// The newest with a handshake, which is offered to whoever begins one and asks for another.
     pub const LATEST: Self = Self::V20251125;
     /// What the gate speaks with clients, the newest first.

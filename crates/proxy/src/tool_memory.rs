@@ -3,6 +3,8 @@
 //! Invariant: a list is kept no longer than the configuration says, and not beyond it; what somebody may see of it is asked anew each time.
 //! Not here: what is in a list (`mcp::catalog`), asking for one (`tools`).
 
+mod own_lists;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,12 +13,13 @@ use std::time::Duration;
 
 use mcp::catalog::{Catalog, Kind};
 use mcp::handshake::Answered;
-use mcp::session::{Place, Sealer};
+use mcp::session::{OwnTokens, Place, Sealer};
 use mcp::version::Version;
 use policy::clock::Mono;
 use policy::mcp::Mark;
 use policy::snapshot::Snapshot;
 
+use self::own_lists::OwnLists;
 use crate::tools::Failed;
 
 /// Most bytes of all answers of servers of tools that a worker reads at one time: what one server floods it with leaves room for
@@ -29,6 +32,7 @@ pub(crate) struct Tools {
     /// By rule: what its sessions are bound to.
     pub(crate) places: Vec<Place>,
     lists: RefCell<HashMap<Key, Kept>>,
+    own_lists: RefCell<OwnLists>,
     pub(crate) failures: Failures,
     /// What servers speak, as far as they were asked without a session.
     speaks: RefCell<HashMap<Spoken, (Mono, Speaks)>>,
@@ -99,7 +103,7 @@ struct Kept {
 }
 
 /// A server, what is listed, and the version that it is spoken to in.
-type Key = (usize, Kind, Version);
+pub(crate) type Key = (usize, Kind, Version);
 
 /// How long it is kept that a server gave no list.
 const FAILED_FOR: Duration = Duration::from_secs(1);
@@ -156,6 +160,7 @@ impl Tools {
             sealer: Sealer::new(&config.secret, config.previous.as_ref())?,
             places: places.collect(),
             lists: RefCell::default(),
+            own_lists: RefCell::default(),
             failures: Failures::default(),
             speaks: RefCell::default(),
             answers: Cell::default(),
@@ -183,27 +188,24 @@ impl Tools {
         self.answers.set(self.answers.get().saturating_sub(bytes));
     }
 
-    /// A server's list, where it is at hand, not older than it may be, and not from before a change that the server told of.
+    /// A server's list, where it is at hand, not older than it may be, and not from before a change that the server told of; with how much
+    /// longer it may be kept. `token`: of a server that is asked as its caller alone.
     pub(crate) fn list(
         &self,
         key: Key,
+        token: Option<OwnTokens>,
         now: Mono,
         config: &policy::mcp::Mcp,
-    ) -> Option<Arc<Catalog>> {
+    ) -> Option<(Arc<Catalog>, Duration)> {
         let changes = config.servers.get(key.0)?.changes.count();
-        let lists = self.lists.borrow();
-        let kept = lists.get(&key)?;
-        let is_good = kept.changes == changes && now.since(kept.at) < kept_for(config, &kept.list);
-        is_good.then(|| Arc::clone(&kept.list))
-    }
-
-    /// How much longer a list that is kept may be kept.
-    pub(crate) fn left(&self, key: Key, now: Mono, config: &policy::mcp::Mcp) -> Duration {
-        let lists = self.lists.borrow();
-        let kept = lists.get(&key);
-        kept.map_or(Duration::ZERO, |kept| {
-            kept_for(config, &kept.list).saturating_sub(now.since(kept.at))
-        })
+        let (lists, own) = (self.lists.borrow(), self.own_lists.borrow());
+        let kept = match token {
+            None => lists.get(&key),
+            Some(token) => own.get(key, token),
+        };
+        let kept = kept.filter(|kept| kept.changes == changes)?;
+        let left = kept_for(config, &kept.list).saturating_sub(now.since(kept.at));
+        (!left.is_zero()).then(|| (Arc::clone(&kept.list), left))
     }
 
     /// What a server speaks, where that is known.
@@ -232,15 +234,34 @@ impl Tools {
         self.speaks.borrow_mut().remove(&of);
     }
 
-    /// Keeps it; `changes` as they were before it was asked for.
-    pub(crate) fn keep(&self, key: Key, now: Mono, changes: u64, list: &Arc<Catalog>) {
-        let list = Arc::clone(list);
+    /// Keeps it; `changes` as they were before it was asked for. How long.
+    pub(crate) fn keep(
+        &self,
+        key: Key,
+        token: Option<OwnTokens>,
+        (now, changes): (Mono, u64),
+        list: &Arc<Catalog>,
+        config: &policy::mcp::Mcp,
+    ) -> Duration {
         let kept = Kept {
             at: now,
             changes,
-            list,
+            list: Arc::clone(list),
         };
-        self.lists.borrow_mut().insert(key, kept);
+        let good_for = |list: &Catalog| kept_for(config, list);
+        match token {
+            None => drop(self.lists.borrow_mut().insert(key, kept)),
+            Some(token) => {
+                let is_good = |kept: &Kept| now.since(kept.at) < good_for(&kept.list);
+                self.own_lists.borrow_mut().keep(key, token, kept, is_good);
+            }
+        }
+        good_for(list)
+    }
+
+    /// A server refuses a token: what it listed to that is nobody's.
+    pub(crate) fn forget_lists(&self, server: usize, token: OwnTokens) {
+        self.own_lists.borrow_mut().forget(server, token);
     }
 }
 

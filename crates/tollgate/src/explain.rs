@@ -71,7 +71,7 @@ pub(crate) fn explain(asked: &Explain) -> Result<(String, bool), String> {
     };
     let (_, current) = publication(loaded, first, &World, moment)?;
     let revision = &current.revision;
-    let text = asked::request(asked)?;
+    let text = asked::request(asked, revision.snapshot.mcp.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -40,6 +40,8 @@ const WITHIN_DEFAULT: Duration = Duration::from_secs(10);
 const SECRET_BYTES_MIN: usize = 32;
 /// What a command's bridge is to the gate.
 const BRIDGE: &str = "{ url: \"http://127.0.0.1:1/mcp\", proxy: none, protocol: http1 }";
+/// What the names of the gate's own tools begin with.
+const OWN_NAME: &str = "tollgate";
 /// Servers whose sessions fit into one header.
 const SERVERS_MAX: usize = 64;
 
@@ -269,6 +271,10 @@ impl super::Lowering<'_> {
                 self.fault(place, says, "give it another `name`");
             }
             let places = self.mcp_servers(route, written, servers);
+            let is_searched = route.list_tools.get().is_some_and(|at| at.value.0);
+            if is_searched {
+                self.not_as_the_gates(written, place, &places, servers);
+            }
             let own_tokens = self.own_tokens(route, servers, &places);
             let id = RouteId(number(snapshot.routes.len()));
             let nth = paths.iter().position(|of| **of == *path(route));
@@ -311,10 +317,33 @@ impl super::Lowering<'_> {
                     .filter_map(|(_, of)| Some(globs(&of.as_ref()?.tools)))
                     .collect(),
                 own_tokens,
-                is_searched: route.list_tools.get().is_some_and(|at| at.value.0),
+                is_searched,
             });
         }
         routes
+    }
+
+    /// A server whose tools would be taken for the two of the gate's own.
+    fn not_as_the_gates(
+        &mut self,
+        written: &schema::Mcp,
+        route: &Place,
+        places: &[usize],
+        servers: &[Server],
+    ) {
+        let mut of = places.iter().filter_map(|at| servers.get(*at));
+        if !of.any(|server| *server.name == *OWN_NAME) {
+            return;
+        }
+        let mut names = written.servers.items().iter().map(|(name, _)| name);
+        if let Some(name) = names.find(|name| name.value.0 == OWN_NAME) {
+            let says = format!(
+                "has the name of the gate's own tools ({OWN_NAME}__find_tools), which {} shows with `list_tools: search`",
+                route.path
+            );
+            let hint = "give it another name, or leave it out of that route's `servers`";
+            self.fault(&name.place, says, hint);
+        }
     }
 
     /// The servers of a route that are given callers' own tokens.

@@ -1,8 +1,12 @@
 //! What is found, in which order, and what a call of it becomes.
 
+use std::sync::Arc;
+
+use policy::mcp::Prefix;
 use serde_json::{Value, json};
 
-use super::{CALL, FIND, Query, Wrong, listed, misused, unwrapped};
+use super::{CALL, FIND, Looked, Query, Wrong, listed, misused, unwrapped};
+use crate::catalog::{Catalog, Kind, Source, seen};
 use crate::envelope::Message;
 
 fn call(name: &str, arguments: &Value) -> String {
@@ -17,21 +21,66 @@ fn query(arguments: &Value) -> Result<Query, Wrong> {
     Query::read(text.as_bytes(), message.params.as_ref())
 }
 
-fn catalogue() -> Vec<u8> {
-    json!({"tools": [
-        {"name": "files__read_file", "description": "Read the contents of a file.", "inputSchema": {"type": "object"}, "_meta": {"x": 1}},
-        {"name": "files__writeFile", "description": "Write text.", "inputSchema": {"type": "object", "properties": {"path": {}}}},
-        {"name": "mail__send", "description": "Send an e-mail with attachments (files)."},
-        {"name": "mail__list", "title": "Inbox", "description": "List messages."},
-        {"name": "clock__now", "annotations": {"title": "Tells the hour"}},
-    ]})
-    .to_string()
-    .into_bytes()
+fn catalogue() -> Looked {
+    let lists = [
+        (
+            "files",
+            json!([
+                {"name": "read_file", "description": "Read the contents of a file.", "inputSchema": {"type": "object"}, "_meta": {"x": 1}},
+                {"name": "writeFile", "description": "Write text.", "inputSchema": {"type": "object", "properties": {"path": {}}}},
+            ]),
+        ),
+        (
+            "mail",
+            json!([
+                {"name": "send", "description": "Send an e-mail with attachments (files)."},
+                {"name": "list", "title": "Inbox", "description": "List messages."},
+            ]),
+        ),
+        (
+            "clock",
+            json!([{"name": "now", "annotations": {"title": "Tells the hour"}}]),
+        ),
+    ];
+    looked(&lists)
+}
+
+fn looked(lists: &[(&str, Value)]) -> Looked {
+    let lists: Vec<(Box<str>, Arc<Catalog>)> = lists
+        .iter()
+        .map(|(server, tools)| {
+            let mut list = Catalog::default();
+            let page = json!({"tools": tools}).to_string();
+            list.add_page(Kind::Tools, page.as_bytes()).expect("a list");
+            ((*server).into(), Arc::new(list))
+        })
+        .collect();
+    let sources: Vec<Source<'_>> = lists
+        .iter()
+        .map(|(server, list)| Source {
+            server,
+            catalog: Some(list),
+            last: None,
+        })
+        .collect();
+    let tools = seen(Kind::Tools, &sources, Prefix::Always, |_, _| true);
+    Looked {
+        lists,
+        tools,
+        away: Vec::new(),
+    }
+}
+
+fn answer(arguments: &Value, of: &Looked) -> Value {
+    let answer = query(arguments).expect("a query").answer(of);
+    serde_json::from_slice(&answer).expect("JSON")
 }
 
 fn found(arguments: &Value) -> Vec<String> {
-    let answer = query(arguments).expect("a query").answer(&catalogue());
-    let answer: Value = serde_json::from_slice(&answer.expect("a list")).expect("JSON");
+    names(&answer(arguments, &catalogue()))
+}
+
+fn names(answer: &Value) -> Vec<String> {
     let text = answer["content"][0]["text"].as_str().expect("a text");
     let tools: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     let names = tools
@@ -65,11 +114,26 @@ fn what_fits_best_is_found_first_and_what_does_not_fit_is_not() {
 }
 
 #[test]
+fn nothing_is_found_that_is_not_shown_nor_do_others_change_the_order() {
+    let mut shown = catalogue();
+    shown.tools.retain(|of| (of.list, of.at) != (0, 1));
+    let query = json!({"query": "write a file"});
+    assert_eq!(
+        names(&answer(&query, &shown)),
+        ["files__read_file", "mail__send"]
+    );
+    shown.tools[0].name = Some("read_file".to_owned());
+    assert_eq!(names(&answer(&query, &shown)), ["read_file", "mail__send"]);
+    shown.tools.clear();
+    assert_eq!(
+        answer(&query, &shown)["content"][0]["text"],
+        "None of 0 tools has these words: try others."
+    );
+}
+
+#[test]
 fn a_tool_is_told_with_what_a_model_needs_to_call_it() {
-    let answer = query(&json!({"query": "read"}))
-        .expect("a query")
-        .answer(&catalogue());
-    let answer: Value = serde_json::from_slice(&answer.expect("a list")).expect("JSON");
+    let answer = answer(&json!({"query": "read"}), &catalogue());
     let text = answer["content"][0]["text"].as_str().expect("a text");
     let expected = json!([{"name": "files__read_file", "description": "Read the contents of a file.", "inputSchema": {"type": "object"}}]);
     assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), expected);
@@ -81,11 +145,10 @@ fn what_is_told_has_a_bound() {
     let tools: Vec<Value> = (0..20)
         .map(|n| json!({"name": format!("t{n}"), "description": long}))
         .collect();
-    let list = json!({"tools": tools}).to_string();
-    let query = query(&json!({"query": "file", "limit": 20})).expect("a query");
-    let answer = query.answer(list.as_bytes()).expect("a list");
+    let list = looked(&[("files", json!(tools))]);
+    let answer = answer(&json!({"query": "file", "limit": 20}), &list).to_string();
     assert!(answer.len() < 80 << 10, "{}", answer.len());
-    assert!(String::from_utf8_lossy(&answer).contains("More fit"));
+    assert!(answer.contains("More fit"));
 }
 
 #[test]
@@ -114,19 +177,17 @@ fn what_a_model_writes_wrong_is_told_in_words_that_say_how_it_should_be() {
 #[test]
 fn who_is_away_is_told_beside_what_is_found_and_where_nothing_is() {
     for (words, away, texts) in [
-        ("read", json!(["dead"]), 2),
-        ("none", json!(["dead", "gone"]), 2),
-        ("read", json!([]), 1),
+        ("read", &["dead"][..], 2),
+        ("none", &["dead", "gone"], 2),
+        ("read", &[], 1),
     ] {
-        let mut list: Value = serde_json::from_slice(&catalogue()).expect("JSON");
-        list["_meta"] = json!({"tollgate/unavailable": away});
-        let query = query(&json!({"query": words})).expect("a query");
-        let answer = query.answer(list.to_string().as_bytes()).expect("a list");
-        let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+        let mut list = catalogue();
+        list.away = away.iter().map(|of| (*of).into()).collect();
+        let answer = answer(&json!({"query": words}), &list);
         let content = answer["content"].as_array().expect("a list");
         assert_eq!(content.len(), texts, "{answer}");
         if texts == 2 {
-            assert_eq!(answer["_meta"]["tollgate/unavailable"], away);
+            assert_eq!(answer["_meta"]["tollgate/unavailable"], json!(away));
             let says = content[1]["text"].as_str().expect("a text");
             assert!(says.starts_with("dead"), "{says}");
         } else {

@@ -184,6 +184,9 @@ impl<'a> Asker<'a> {
         {
             minter.refused(status, self.token);
         }
+        if is_refused && token.is_some() {
+            self.forget_lists(of);
+        }
         let response = sent.map_err(Failed::Upstream)?;
         let sent = token.map_or(Sent::Gates, |token| Sent::Callers {
             token,

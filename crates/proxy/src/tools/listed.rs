@@ -4,7 +4,9 @@
 //! reach a server that gives its list: it might take the one for the other.
 //! Not here: how lists are had and kept (`lists`), filters (`filters`).
 
-use mcp::catalog::Kind;
+use std::sync::Arc;
+
+use mcp::catalog::{Catalog, Kind};
 use mcp::session::{OpenServer, Session};
 use policy::attempt::Failure;
 use policy::mcp::{McpRoute, OnChange, Server};
@@ -14,6 +16,7 @@ use super::lists;
 use super::requests::{self, Meant, not_found};
 use crate::call::{Call, Stop};
 use crate::client::Downstream;
+use crate::tool_memory::Key;
 use crate::worker_snapshot::WorkerSnapshot;
 use mcp::target::Target;
 
@@ -77,19 +80,22 @@ fn is_at_hand(
 ) -> bool {
     let mut open = session.servers.iter();
     let open = open.find(|open| *open.name == *meant.server.name);
-    let (Some(open), Some(place), Some((config, tools))) = (open, place, Call::config(view)) else {
-        return false;
-    };
-    // What others are listed says nothing of what is listed to him.
-    if call.id.is_as_caller(view, meant.server.backend) {
-        return false;
-    }
-    let list = tools.list(
-        (place, Kind::Tools, open.version),
-        call.worker.now(),
-        config,
-    );
+    let key = open.and_then(|open| Some((place?, Kind::Tools, open.version)));
+    let list = key.and_then(|key| at_hand(call, view, meant.server, key));
     list.is_some_and(|list| list.has(&meant.own))
+}
+
+/// The list of a server that the worker has for the caller: what others are listed says nothing of what is listed to one who is asked for
+/// as himself.
+fn at_hand(call: &Call, view: &WorkerSnapshot, server: &Server, key: Key) -> Option<Arc<Catalog>> {
+    let (config, tools) = Call::config(view)?;
+    let is_his = server.described.is_none() && call.id.is_as_caller(view, server.backend);
+    let token = match is_his {
+        true => Some(call.id.own_token(view, server.backend)?),
+        false => None,
+    };
+    let list = tools.list(key, token, call.worker.now(), config);
+    list.map(|(list, _)| list)
 }
 
 /// A server's place in the configuration.
@@ -106,14 +112,10 @@ pub(super) fn is_unlisted(
     (kind, server, own): (Kind, &Server, &str),
     open: &OpenServer,
 ) -> bool {
-    let Some((config, tools)) = Call::config(view).filter(|_| !kind.has_uri()) else {
-        return false;
-    };
-    if call.id.is_as_caller(view, server.backend) {
+    if kind.has_uri() {
         return false;
     }
     let place = place_of(view, server);
-    let list =
-        place.and_then(|place| tools.list((place, kind, open.version), call.worker.now(), config));
+    let list = place.and_then(|place| at_hand(call, view, server, (place, kind, open.version)));
     list.is_some_and(|list| !list.has(own))
 }

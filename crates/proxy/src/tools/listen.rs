@@ -317,7 +317,7 @@ async fn subscribe<D: Downstream>(
     Ok(())
 }
 
-/// Waits until every server has agreed or will not, as long as one may take: who did, and what was said meanwhile.
+/// Waits until every server has agreed or will not, as long as one may take and until the gate drains: who did, and what was said meanwhile.
 async fn first<'v, D: Downstream>(
     call: &Call,
     asker: Asker<'_>,
@@ -327,12 +327,16 @@ async fn first<'v, D: Downstream>(
 ) -> Result<(Vec<&'v str>, Vec<Said<'v>>), Stop> {
     let (mut ready, mut early): (Vec<&'v str>, Vec<Said<'v>>) = (Vec::new(), Vec::new());
     let mut late = Deadline::new(&asker.worker.clock.wheel);
+    let mut drained = pin!(asker.worker.drained.notified());
     late.set(within(call));
     // A lane that is over is waited for no more, whether or not its server had agreed.
     while lanes.are_more_than(&ready) {
         let turn = poll_fn(|cx| {
             if let Poll::Ready(said) = lanes.poll(cx) {
                 return Poll::Ready(Some(said));
+            }
+            if drained.as_mut().poll(cx).is_ready() || asker.worker.is_draining() {
+                return Poll::Ready(None);
             }
             late.poll(cx).map(|()| None)
         });

@@ -16,7 +16,7 @@ use super::open;
 use crate::call::{Call, Stop, while_there};
 use crate::catalogue;
 use crate::client::Downstream;
-use crate::tool_memory::Tools;
+use crate::tool_memory::{Key, Tools};
 use crate::worker_snapshot::WorkerSnapshot;
 
 /// What one server has, where it could be told.
@@ -36,6 +36,11 @@ impl<'v> Listed<'v> {
     pub(super) fn is_refused(&self, own: &str) -> bool {
         let catalog = self.catalog.as_deref();
         catalog.is_some_and(|catalog| catalog.is_refused(own))
+    }
+
+    /// What it has, where it said.
+    pub(super) const fn list(&self) -> Option<&Arc<Catalog>> {
+        self.catalog.as_ref()
     }
 
     pub(super) fn source<'s>(&'s self) -> Source<'s>
@@ -135,17 +140,12 @@ async fn one(
 ) -> Result<(Arc<Catalog>, Duration), Failed> {
     let key = (place, kind, open.version);
     let now = || asker.worker.now();
-    if asker.is_as_caller(server.backend) {
-        // It may be his alone: what he is told first is nothing that others' tools are held to, nor theirs what his are.
-        let mut list = asker.list(server, open, kind, config.within).await?;
-        let written = server.pins.as_ref().filter(|pins| pins.written.is_some());
-        if let (Kind::Tools, Some(pins)) = (kind, written) {
-            compared(server, pins, &config.seen, &mut list);
-        }
-        return Ok((Arc::new(list), Duration::ZERO));
+    // A description is the same for all.
+    if asker.is_as_caller(server.backend) && server.described.is_none() {
+        return of_caller(asker, config, tools, server, open, key).await;
     }
-    if let Some(kept) = tools.list(key, now(), config) {
-        return Ok((kept, tools.left(key, now(), config)));
+    if let Some(kept) = tools.list(key, None, now(), config) {
+        return Ok(kept);
     }
     let session = open.id.as_deref();
     if tools.failures.has(key, now(), session) {
@@ -175,8 +175,39 @@ async fn one(
             return Err(failed);
         }
     };
-    tools.keep(key, now(), changes, &list);
-    Ok((list, tools.left(key, now(), config)))
+    let left = tools.keep(key, None, (now(), changes), &list, config);
+    Ok((list, left))
+}
+
+/// The same of a server that is asked as its caller alone. It may be his alone: what he is told first is nothing that others' tools are held
+/// to, nor theirs what his are.
+async fn of_caller(
+    asker: Asker<'_>,
+    config: &Mcp,
+    tools: &Tools,
+    server: &Server,
+    open: &OpenServer,
+    key: Key,
+) -> Result<(Arc<Catalog>, Duration), Failed> {
+    let now = || asker.worker.now();
+    // Without a token nothing is sent, and nothing is listed.
+    let token = asker.own_token(server.backend);
+    let kept = token.and_then(|token| tools.list(key, Some(token), now(), config));
+    if let Some(kept) = kept {
+        return Ok(kept);
+    }
+    let (kind, changes) = (key.1, server.changes.count());
+    let mut list = asker.list(server, open, kind, config.within).await?;
+    let written = server.pins.as_ref().filter(|pins| pins.written.is_some());
+    if let (Kind::Tools, Some(pins)) = (kind, written) {
+        compared(server, pins, &config.seen, &mut list);
+    }
+    let list = Arc::new(list);
+    let left = match token {
+        Some(_) => tools.keep(key, token, (now(), changes), &list, config),
+        None => Duration::ZERO,
+    };
+    Ok((list, left))
 }
 
 /// Compares a list with what is pinned, and tells what is not so.

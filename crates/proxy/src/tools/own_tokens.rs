@@ -2,7 +2,7 @@
 //! takes such, or with one that is given for the token by which it is known.
 //!
 //! Invariant: a token goes to the one server that it was brought or given for, and nothing that was heard with it is kept for anybody else: no
-//! list, no first description, and neither a session nor what the server speaks but under a mark that has the token in it.
+//! first description, and neither a list, nor a session, nor what the server speaks but under a mark that has the token in it.
 //! Not here: which headers are taken (`policy::mcp`), how tokens are exchanged (`policy::credential`), how a request carries one (`ask`).
 
 use std::rc::Rc;
@@ -28,11 +28,12 @@ const AUTHORIZATION: &str = "authorization";
 impl OnBehalf {
     /// What tells its caller from others to a server that is asked as him alone.
     pub(super) fn apart(&self, view: &WorkerSnapshot, backend: BackendId) -> Option<&Secret> {
-        let mut own = self.own.iter();
-        match own.find(|own| own.backend == backend) {
-            Some(own) => Some(&own.value),
-            None => self.token.as_ref().filter(|_| exchanges(view, backend)),
-        }
+        apart((&self.own, self.token.as_ref()), view, backend)
+    }
+
+    /// That, as what a server lists to it is kept.
+    pub(super) fn own_token(&self, view: &WorkerSnapshot, backend: BackendId) -> Option<OwnTokens> {
+        as_kept(self.apart(view, backend))
     }
 
     /// Whether a server is asked as its caller alone: what that lists and says is his.
@@ -46,6 +47,38 @@ impl Asker<'_> {
     pub(super) fn is_as_caller(self, backend: BackendId) -> bool {
         is_as_caller(self.own, self.view, backend)
     }
+
+    /// The same, of who asks.
+    pub(super) fn own_token(self, backend: BackendId) -> Option<OwnTokens> {
+        as_kept(apart((self.own, self.token), self.view, backend))
+    }
+
+    /// A server refuses the token that it was sent: what it listed to that is nobody's any more.
+    pub(super) fn forget_lists(self, backend: BackendId) {
+        let Some((config, tools)) = Call::config(self.view) else {
+            return;
+        };
+        let mut servers = config.servers.iter();
+        let place = servers.position(|server| server.backend == backend);
+        if let (Some(place), Some(token)) = (place, self.own_token(backend)) {
+            tools.forget_lists(place, token);
+        }
+    }
+}
+
+fn apart<'t>(
+    (own, token): (&'t [OwnToken], Option<&'t Secret>),
+    view: &WorkerSnapshot,
+    backend: BackendId,
+) -> Option<&'t Secret> {
+    match own.iter().find(|own| own.backend == backend) {
+        Some(own) => Some(&own.value),
+        None => token.filter(|_| exchanges(view, backend)),
+    }
+}
+
+fn as_kept(token: Option<&Secret>) -> Option<OwnTokens> {
+    OwnTokens::new(token.map(|token| ("", token)).into_iter())
 }
 
 fn is_as_caller(own: &[OwnToken], view: &WorkerSnapshot, backend: BackendId) -> bool {

@@ -4,14 +4,16 @@
 //! Not here: the session itself (`session`), requests on their way to a server (`forward`).
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use mcp::catalog::{Found, Kind, Source, found, fresh, merged, visible as seen};
+use mcp::catalog::{Found, Kind, Source, found, fresh, merged, seen, visible as shown};
 use mcp::discover::Fresh;
 use mcp::envelope::Message;
 use mcp::handshake::Abilities;
 use mcp::modern::Level;
 use mcp::name;
 use mcp::reply::{result, with_members};
+use mcp::search::Looked;
 use mcp::session::Session;
 use mcp::target::{Target, of as target_of};
 use policy::mcp::{McpRoute, Prefix, Server};
@@ -147,15 +149,15 @@ pub(super) async fn list<D: Downstream>(
 }
 
 /// What a caller sees of a kind.
-pub(super) struct Visible {
+struct Visible {
     /// As it is told.
-    pub(super) told: Vec<u8>,
+    told: Vec<u8>,
     /// How long that may be kept, and by whom.
     fresh: Fresh,
 }
 
 /// What all servers have, as far as its caller may see it.
-pub(super) async fn visible<D: Downstream>(
+async fn visible<D: Downstream>(
     call: &mut Call,
     arrived: &Arrived<'_>,
     open: &Session,
@@ -184,6 +186,38 @@ pub(super) async fn visible<D: Downstream>(
     Ok(Visible { told, fresh })
 }
 
+/// The tools of all servers, as far as its caller may see them, with the lists that they are in.
+pub(super) async fn looked<D: Downstream>(
+    call: &mut Call,
+    arrived: &Arrived<'_>,
+    open: &Session,
+    client: &mut D,
+) -> Result<Looked, Stop> {
+    let view = Rc::clone(&call.view);
+    let (rule, kind) = (rule_of(call, &view)?, Kind::Tools);
+    let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
+    let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
+    let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
+    let tools = seen(kind, &sources, prefix, |server, own| {
+        let server = listed.iter().find(|of| *of.server.name == *server);
+        server.is_some_and(|of| {
+            may_see((call, arrived), rule, of.server, (kind, own), Does::Sees)
+                && may_use(call, &view, arrived, kind, of.server, own)
+        })
+    });
+    let away = listed.iter().filter(|of| of.list().is_none());
+    let away = away.map(|of| (&*of.server.name).into()).collect();
+    let lists = listed.iter().map(|of| {
+        let list = of.list().map(Arc::clone).unwrap_or_default();
+        ((&*of.server.name).into(), list)
+    });
+    Ok(Looked {
+        lists: lists.collect(),
+        tools,
+        away,
+    })
+}
+
 /// The tools that somebody may have meant who wrote a name that none has: as its caller sees them, the first few.
 pub(super) async fn alike<D: Downstream>(
     call: &mut Call,
@@ -197,7 +231,7 @@ pub(super) async fn alike<D: Downstream>(
     let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
     let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
-    let alike = seen(kind, &sources, prefix, |server, own| {
+    let alike = shown(kind, &sources, prefix, |server, own| {
         let server = listed.iter().find(|of| *of.server.name == *server);
         server.is_some_and(|of| {
             name::may_mean(written, &of.server.name, own)
@@ -290,15 +324,15 @@ pub(super) async fn sought<'v, D: Downstream>(
         let only = only.map(|(at, _)| at);
         let caller = (call, arrived);
         match looked_up(caller, view, rule, session, target, only, client).await? {
-            Looked::At(server, own) => {
+            LookedUp::At(server, own) => {
                 return Ok(meant(&server, &own).ok_or_else(|| not_found(target)));
             }
-            Looked::Two(one, other) => {
+            LookedUp::Two(one, other) => {
                 let (one, other) = (one.into(), other.into());
                 let name = shortened(target);
                 return Ok(Err(Refusal::McpAmbiguous { name, one, other }));
             }
-            Looked::Nowhere => {}
+            LookedUp::Nowhere => {}
         }
     }
     let meant = prefixed.and_then(|(server, own)| meant(server, own));
@@ -306,7 +340,7 @@ pub(super) async fn sought<'v, D: Downstream>(
 }
 
 /// Where a name was found.
-enum Looked {
+enum LookedUp {
     /// At this server, under its own name.
     At(String, String),
     /// At both of these.
@@ -324,7 +358,7 @@ async fn looked_up<D: Downstream>(
     target: &Target<'_>,
     only: Option<usize>,
     client: &mut D,
-) -> Result<Looked, Stop> {
+) -> Result<LookedUp, Stop> {
     let (kind, uri) = (target.kind, &*target.name);
     let may_see = |server: &Server, kind: Kind, own: &str| {
         may_see((call, arrived), rule, server, (kind, own), Does::Sees)
@@ -337,14 +371,14 @@ async fn looked_up<D: Downstream>(
         server.is_some_and(|of| may_see(of.server, kind, own))
     });
     match found {
-        Found::One(server, own) => return Ok(Looked::At(server.to_owned(), own.to_owned())),
-        Found::Two(one, other) => return Ok(Looked::Two(one.to_owned(), other.to_owned())),
+        Found::One(server, own) => return Ok(LookedUp::At(server.to_owned(), own.to_owned())),
+        Found::Two(one, other) => return Ok(LookedUp::Two(one.to_owned(), other.to_owned())),
         Found::Nothing if kind != Kind::Resources => {
             // One that is refused is in no list, and is refused by its name.
             let mut of = listed.iter();
             let of = of.find(|of| of.is_refused(uri) && may_see(of.server, kind, uri));
-            let at = of.map(|of| Looked::At(of.server.name.to_string(), uri.to_owned()));
-            return Ok(at.unwrap_or(Looked::Nowhere));
+            let at = of.map(|of| LookedUp::At(of.server.name.to_string(), uri.to_owned()));
+            return Ok(at.unwrap_or(LookedUp::Nowhere));
         }
         Found::Nothing => {}
     }
@@ -356,13 +390,13 @@ async fn looked_up<D: Downstream>(
             .catalog
             .is_some_and(|catalog| catalog.makes(uri, may_see))
     });
-    let at = |of: &lists::Listed<'_>| Looked::At(of.server.name.to_string(), uri.to_owned());
+    let at = |of: &lists::Listed<'_>| LookedUp::At(of.server.name.to_string(), uri.to_owned());
     Ok(match (makers.next(), makers.next(), &*listed) {
         (Some(one), None, _) | (None, _, [one]) => at(one),
         (Some(one), Some(other), _) => {
-            Looked::Two(one.server.name.to_string(), other.server.name.to_string())
+            LookedUp::Two(one.server.name.to_string(), other.server.name.to_string())
         }
-        (None, ..) => Looked::Nowhere,
+        (None, ..) => LookedUp::Nowhere,
     })
 }
 

@@ -10,7 +10,7 @@ use mcp::catalog::Kind;
 use mcp::discover::Fresh;
 use mcp::envelope::Message;
 use mcp::reply::{result, with_members};
-use mcp::search::{CALL, FIND, Query, Wrong, listed, misused, unwrapped};
+use mcp::search::{CALL, FIND, Looked, Query, Wrong, listed, misused, unwrapped};
 use mcp::session::Session;
 use mcp::target::{Target, of as target_of};
 use policy::mcp::McpRoute;
@@ -98,8 +98,8 @@ pub(super) async fn serve<D: Downstream>(
         };
         admitted(call, arrived, Kind::Tools.method(), None, true, client).await?;
         let session = opened(call, session, None, client).await?;
-        let list = requests::visible(call, arrived, &session, Kind::Tools, client).await?;
-        let found = found(call, query, list.told, client).await?;
+        let looked = requests::looked(call, arrived, &session, client).await?;
+        let found = found(call, query, looked, client).await?;
         return told(call, asked, found, client).await;
     }
     let text = match unwrapped(&arrived.text, params) {
@@ -135,25 +135,20 @@ pub(super) async fn serve<D: Downstream>(
     }
 }
 
-/// What is found of a list. A long one is gone through beside the worker, which has others to serve.
+/// What is found of lists. Words of long ones may have to be cut, beside the worker, which has others to serve.
 async fn found<D: Downstream>(
     call: &mut Call,
     query: Query,
-    list: Vec<u8>,
+    looked: Looked,
     client: &mut D,
 ) -> Result<Vec<u8>, Stop> {
-    let worker = Rc::clone(&call.worker);
-    let answer = if list.len() > STINT_BYTES {
-        let answering = worker.beside.run(move || query.answer(&list));
-        while_there(answering, &worker, client).await?
-    } else {
-        Some(query.answer(&list))
-    };
-    match answer {
-        Some(Ok(found)) => Ok(found),
-        Some(Err(fault)) => Err(call.refuse(modern::bad_params(&fault))),
-        None => Err(call.refuse(OUT_OF_ORDER)),
+    if looked.bytes() <= STINT_BYTES {
+        return Ok(query.answer(&looked));
     }
+    let worker = Rc::clone(&call.worker);
+    let answering = worker.beside.run(move || query.answer(&looked));
+    let answer = while_there(answering, &worker, client).await?;
+    answer.ok_or_else(|| call.refuse(OUT_OF_ORDER))
 }
 
 /// The result of a call of one of the two.

@@ -30,11 +30,11 @@ pub(crate) struct Explain {
     /// The model that the call asks for.
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// The call's path.
-    #[arg(long, default_value = "/v1/chat/completions", value_name = "PATH")]
-    pub(crate) path: String,
-    /// The tool that it calls, by its whole name, of the servers of tools at /mcp.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "path", "body"])]
+    /// The call's path [default: /v1/chat/completions; with --tool /mcp, or the one path of `mcp`].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+    /// The tool that it calls, by its whole name, of the servers of tools at that path.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["model", "body"])]
     pub(crate) tool: Option<String>,
     /// The call's method.
     #[arg(long, default_value = "POST", value_name = "METHOD")]
@@ -54,6 +54,13 @@ pub(crate) struct Explain {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Explain {
+    /// The call's path, where it calls no tool.
+    pub(super) fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or("/v1/chat/completions")
+    }
 }
 
 /// Milliseconds since the Unix epoch.

@@ -3,6 +3,7 @@
 //! Not here: options (`arguments`), what becomes of it (`explain`).
 
 use policy::authority::Members;
+use policy::mcp::{Mcp, PATH};
 use proxy::arguments::{self, Unread};
 use proxy::tool_search::CALL;
 use serde::Deserialize;
@@ -20,8 +21,8 @@ const TEXT: &str = "hello";
 /// The call's head and body as a client would send them.
 ///
 /// # Errors
-/// The file with the body cannot be read.
-pub(super) fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
+/// The file with the body cannot be read, or a tool is called where none are.
+pub(super) fn request(asked: &Explain, mcp: Option<&Mcp>) -> Result<(Vec<u8>, Vec<u8>), String> {
     let body = match &asked.body {
         Some(file) => std::fs::read(file)
             .map_err(|error| format!("cannot read {}: {error}", file.display()))?,
@@ -36,10 +37,9 @@ pub(super) fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
     } else {
         "host: localhost\r\n"
     };
-    let path = if asked.tool.is_some() {
-        policy::mcp::PATH
-    } else {
-        &asked.path
+    let path = match asked.tool {
+        Some(_) => path_of_tools(asked.path.as_deref(), mcp)?,
+        None => asked.path(),
     };
     let mut head = format!("{} {path} HTTP/1.1\r\n{host}", asked.method);
     if asked.method == "POST" {
@@ -59,9 +59,32 @@ pub(super) fn request(asked: &Explain) -> Result<(Vec<u8>, Vec<u8>), String> {
     Ok((head.into_bytes(), body))
 }
 
+/// Where servers of tools are found.
+fn path_of_tools<'p>(said: Option<&'p str>, mcp: Option<&'p Mcp>) -> Result<&'p str, String> {
+    let paths: Vec<&str> = mcp.map_or(Vec::new(), |mcp| {
+        mcp.paths.iter().map(|path| &**path).collect()
+    });
+    match (said, &*paths) {
+        // That there are none is said by what is refused.
+        (None, []) => Ok(PATH),
+        (None, [path]) => Ok(path),
+        (None, paths) if paths.contains(&PATH) => Ok(PATH),
+        (Some(said), paths) if paths.contains(&said) => Ok(said),
+        (Some(said), []) => Err(format!("there are no servers of tools at {said}")),
+        (Some(said), paths) => Err(format!(
+            "there are no servers of tools at {said}; they are at {}",
+            paths.join(", ")
+        )),
+        (None, paths) => Err(format!(
+            "servers of tools are at {}: say which with --path",
+            paths.join(", ")
+        )),
+    }
+}
+
 /// The least that a call to this path says, so that what it becomes at a backend of another API can be told.
 fn body(asked: &Explain) -> Value {
-    let path = asked.path.split('?').next().unwrap_or_default();
+    let path = asked.path().split('?').next().unwrap_or_default();
     let messages = || json!([{ "role": "user", "content": TEXT }]);
     if let Some(named) = Named::of(path) {
         let content = json!({ "role": "user", "parts": [{ "text": TEXT }] });
@@ -123,7 +146,7 @@ pub(super) fn tool(asked: &Explain, body: &[u8]) -> Option<Used> {
         });
     }
     // Where servers of tools are found, the configuration says; no call to a model is such a message.
-    let is_message = !asked.path.starts_with("/v1/") && asked.method == "POST";
+    let is_message = !asked.path().starts_with("/v1/") && asked.method == "POST";
     let message: Message = serde_json::from_slice(body).ok().filter(|_| is_message)?;
     if message.method != "tools/call" {
         return None;

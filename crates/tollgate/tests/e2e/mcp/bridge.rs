@@ -68,7 +68,7 @@ impl Stream {
     }
 }
 
-fn listen(notifications: &Value) -> (Vec<String>, Value) {
+pub(super) fn listen(notifications: &Value) -> (Vec<String>, Value) {
     let params = json!({"_meta": meta(&json!({})), "notifications": notifications});
     let message =
         json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": params});

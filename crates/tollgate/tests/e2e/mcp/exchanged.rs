@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::openapi::description;
 use super::own_tokens::{bringing, personal, tools};
 use super::{Caller, Told, config, server, url};
 use crate::harness::{Gate, Seen, Step, Upstream, answer};
@@ -53,15 +54,19 @@ fn gate((one, two): (&Upstream, &Upstream), endpoint: &Upstream) -> Gate {
         endpoint.address,
         url(two)
     );
-    let identity = format!(
-        "workers: 1\nidentity:\n  - jwt: {{ issuer: \"{ISSUER}\", audience: gate, workload: agents, jwks: {{ file: keys.json }} }}\n  \
-         - header: x-workload-app\n    from: 127.0.0.1\n"
-    );
     let routes = "    - { workload: agents }";
     let keys = jwks(&["ed25519"]);
     Gate::start(
-        &(identity + &config(&servers, routes)),
+        &(identity() + &config(&servers, routes)),
         &[("keys.json", keys.as_bytes())],
+    )
+}
+
+/// Callers are known by tokens of the issuer, or by a header.
+fn identity() -> String {
+    format!(
+        "workers: 1\nidentity:\n  - jwt: {{ issuer: \"{ISSUER}\", audience: gate, workload: agents, jwks: {{ file: keys.json }} }}\n  \
+         - header: x-workload-app\n    from: 127.0.0.1\n"
     )
 }
 
@@ -181,5 +186,88 @@ fn a_session_goes_on_with_the_renewed_token_of_its_user_and_with_no_other_of_nob
             let told = posted(&session, token, "tools/call", json!({"name": "one__any"}));
             assert_eq!(told.status, status, "{}", told.body);
         }
+    }
+}
+
+#[test]
+fn an_http_api_is_sent_what_is_given_for_its_callers_token() {
+    let (ada, ben, eve) = (token("ada"), token("ben"), token("eve"));
+    let names = BTreeMap::from([(ada.clone(), "ada"), (ben.clone(), "ben")]);
+    let api = Upstream::start(|_, seen| {
+        let is_refused = seen.head.contains("/pets/none ");
+        vec![Step::Send(match is_refused {
+            true => answer::whole(401, "text/plain", b"no"),
+            false => answer::json(
+                200,
+                &json!({"of": seen.header("authorization")}).to_string(),
+            ),
+        })]
+    });
+    let endpoint = endpoint(&names);
+    let servers = format!(
+        "    pets: {{ openapi: pets.json, credential: {{ exchange: {{ token_url: http://{}/token, client_id: gate, \
+         client_secret: {{ inline: the-secret }}, audience: one }} }} }}",
+        endpoint.address
+    );
+    let (keys, described) = (
+        jwks(&["ed25519"]),
+        description(&format!("http://{}/v1", api.address)),
+    );
+    let gate = Gate::start(
+        &(identity() + &config(&servers, "    - { workload: agents }")),
+        &[
+            ("keys.json", keys.as_bytes()),
+            ("pets.json", described.as_bytes()),
+        ],
+    );
+    let caller = Caller::new(&gate, "agents");
+    let called = |line: &str, pet: &str| {
+        let params = json!({"name": "pets__getPet", "arguments": {"petId": pet}});
+        bringing(&caller, &[line], "tools/call", &params)
+    };
+    for (token, name) in [(&ada, "ada"), (&ben, "ben"), (&ada, "ada")] {
+        let told = called(&bearer(token), "7");
+        let of = &told.body["result"]["structuredContent"]["of"];
+        assert_eq!(of, &json!([format!("Bearer its-{name}")]), "{}", told.body);
+    }
+    assert_eq!(endpoint.count(), 2, "each token is exchanged once");
+    // What is given is refused: that is its caller's matter.
+    let told = called(&bearer(&ada), "none");
+    let data = &told.body["error"]["data"];
+    assert_eq!(
+        (told.status, &data["code"], &data["server"], &data["status"]),
+        (
+            403,
+            &json!("mcp_token_refused"),
+            &json!("pets"),
+            &json!(401)
+        ),
+        "{}",
+        told.body
+    );
+    // Nothing is sent where nothing is given, and the tools are those of the description all the same.
+    let seen = api.count();
+    for line in [bearer(&eve), "x-nothing: 1".to_owned()] {
+        let told = called(&line, "7");
+        assert_eq!(
+            (told.status, &told.body["error"]["data"]["code"]),
+            (503, &json!("upstream_credential_unavailable")),
+            "{}",
+            told.body
+        );
+        let told = bringing(&caller, &[&line], "tools/list", &json!({}));
+        assert!(
+            tools(&told).contains(&"pets__getPet".to_owned()),
+            "{}",
+            told.body
+        );
+    }
+    assert_eq!(api.count(), seen, "nothing was sent");
+    for seen in api.seen() {
+        let tokens = [&ada, &ben, &eve];
+        let has = tokens
+            .iter()
+            .any(|token| seen.head.contains(token.as_str()));
+        assert!(!has, "{}", seen.head);
     }
 }

@@ -13,7 +13,7 @@ use crate::harness::answer::{self, whole};
 use crate::harness::{Gate, Sdk, Seen, Step, Upstream, free_address};
 
 /// What an API says of itself; `server` is where it is.
-fn description(server: &str) -> String {
+pub(super) fn description(server: &str) -> String {
     let pet = json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "tag": {"$ref": "#/components/schemas/Tag"}}});
     let id = json!({"name": "petId", "in": "path", "required": true, "schema": {"type": "string"}});
     json!({

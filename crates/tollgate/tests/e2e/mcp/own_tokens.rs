@@ -2,7 +2,8 @@
 //!
 //! Not here: the gate's own credentials (`upstream_credentials`).
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -303,4 +304,57 @@ fn what_a_server_wants_in_place_of_a_callers_token_is_told_to_that_caller() {
     };
     testing::eventually("it is told of", || of_gates() > 0);
     assert_eq!(of_gates(), 1, "once, for its own");
+}
+
+/// How many lists of tools a server was asked for.
+fn lists(server: &Upstream) -> usize {
+    let seen = server.seen();
+    let is_list = |seen: &&Seen| !seen.body.is_empty() && seen.json()["method"] == "tools/list";
+    seen.iter().filter(is_list).count()
+}
+
+#[test]
+fn what_a_server_lists_to_a_token_is_kept_for_who_brings_that_until_its_server_refuses_it() {
+    let (is_revoked, sessions) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
+    let is_so = Arc::clone(&is_revoked);
+    let one = Upstream::start(move |_, seen| {
+        let is_refused = is_so.load(Ordering::SeqCst) && token(seen) == "Bearer hers";
+        vec![Step::Send(match is_refused {
+            true => whole(401, "text/plain", b""),
+            false => personal_reply(&sessions, seen),
+        })]
+    });
+    let servers = format!(
+        "    one: {{ url: \"{}\", credential: {{ inline: shared }} }}",
+        url(&one)
+    );
+    let routes = "    - { workload: [ada, ben], own_tokens: { one: x-one-token } }";
+    let config = "workers: 1\n".to_owned() + &config(&servers, routes);
+    let gate = Gate::start(&config.replace("  within:", "  lists: 1h\n  within:"), &[]);
+    let (ada, ben) = (Caller::new(&gate, "ada"), Caller::new(&gate, "ben"));
+    let list = |caller: &Caller<'_>, token: &str| {
+        let told = bringing(caller, &[token], "tools/list", &json!({}));
+        let result = &told.body["result"];
+        assert_eq!(result["cacheScope"], "private", "{}", told.body);
+        tools(&told)
+    };
+    for _ in 0..3 {
+        assert_eq!(list(&ada, "x-one-token: hers"), ["one__of_hers"]);
+        assert_eq!(list(&ben, "x-one-token: hers"), ["one__of_hers"]);
+        assert_eq!(list(&ben, "x-one-token: his"), ["one__of_his"]);
+    }
+    assert_eq!(lists(&one), 2, "each token's once");
+    // The token was taken back: its first call learns of that, and the list is nobody's.
+    is_revoked.store(true, Ordering::SeqCst);
+    assert_eq!(
+        list(&ada, "x-one-token: hers"),
+        ["one__of_hers"],
+        "it is kept"
+    );
+    let call = json!({"name": "one__any", "arguments": {}});
+    let told = bringing(&ada, &["x-one-token: hers"], "tools/call", &call);
+    assert_eq!(told.body["error"]["data"]["code"], "mcp_token_refused");
+    assert!(list(&ada, "x-one-token: hers").is_empty());
+    assert_eq!(list(&ben, "x-one-token: his"), ["one__of_his"]);
+    assert_eq!(lists(&one), 3, "and it was asked for once more");
 }

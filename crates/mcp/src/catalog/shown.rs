@@ -1,0 +1,230 @@
+//! Lists of several servers, merged into one: what a client is shown are the servers' own items with other names.
+//!
+//! Invariant: the order is that of the servers and then each server's own, so that a model's prompt with tools in it stays the same;
+//! no two items are shown under one name.
+//! Not here: which items somebody may see ([`policy::mcp`], asked for each).
+
+use std::collections::HashMap;
+
+use policy::mcp::Prefix;
+
+use super::{Catalog, Item, Kind};
+use crate::discover::Fresh;
+use crate::handshake::{UNAVAILABLE, write_meta};
+use crate::{name, reply};
+
+/// A server with what it has.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// Its name.
+    pub server: &'a str,
+    /// What it has, where it said.
+    pub catalog: Option<&'a Catalog>,
+    /// What it said last, where it says nothing now. Names without a server's stay those of whoever had them: else another server could wait
+    /// until one is away, and take its calls.
+    pub last: Option<&'a Catalog>,
+}
+
+/// An item with the name that clients see.
+#[derive(Debug, Clone)]
+pub struct Shown<'a> {
+    /// Its server.
+    pub server: &'a str,
+    /// It.
+    pub item: &'a Item,
+    /// The name.
+    pub name: String,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// One server's item.
+    One(&'a str, &'a str),
+    /// Nothing.
+    Nothing,
+    /// Items of these two servers have that name, and it stands for neither.
+    Two(&'a str, &'a str),
+}
+
+/// The result of a list, of what `may_see` says may be seen of each server.
+#[must_use]
+pub fn merged(
+    kind: Kind,
+    sources: &[Source<'_>],
+    prefix: Prefix,
+    may_see: impl FnMut(&str, &str) -> bool,
+) -> Vec<u8> {
+    let shown = visible(kind, sources, prefix, may_see);
+    let mut out = format!("{{\"{}\":[", kind.member()).into_bytes();
+    let mut is_first = true;
+    for Shown { item, name, .. } in &shown {
+        if !std::mem::take(&mut is_first) {
+            out.push(b',');
+        }
+        out.extend(reply::spliced(
+            &item.raw,
+            item.at.clone(),
+            &reply::string(name),
+        ));
+    }
+    out.push(b']');
+    let silent = sources.iter().filter(|source| source.catalog.is_none());
+    let silent: Vec<&str> = silent.map(|source| source.server).collect();
+    write_meta(UNAVAILABLE, &silent, &mut out);
+    out.push(b'}');
+    out
+}
+
+/// An item that clients see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its list, by its place among the sources.
+    pub list: usize,
+    /// Its place there.
+    pub at: usize,
+    /// The name that clients see; none where that is the whole name.
+    pub name: Option<String>,
+}
+
+/// The same as [`visible`], without the names and items of many.
+#[must_use]
+pub fn seen(
+    kind: Kind,
+    sources: &[Source<'_>],
+    prefix: Prefix,
+    mut may_see: impl FnMut(&str, &str) -> bool,
+) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    let mut shown = match prefix {
+        // Whole names are different ones.
+        Prefix::Always => None,
+        _ => Some(
+            visible(kind, sources, prefix, &mut may_see)
+                .into_iter()
+                .peekable(),
+        ),
+    };
+    for (list, source) in sources.iter().enumerate() {
+        let items = source.catalog.map_or(&[][..], |catalog| &*catalog.items);
+        for (at, item) in items.iter().enumerate() {
+            let name = match &mut shown {
+                None => may_see(source.server, &item.name).then_some(None),
+                Some(shown) => {
+                    let is_it = |of: &Shown<'_>| std::ptr::eq(of.item, item);
+                    shown.next_if(is_it).map(|of| Some(of.name))
+                }
+            };
+            seen.extend(name.map(|name| Seen { list, at, name }));
+        }
+    }
+    seen
+}
+
+/// What clients see of several servers, in order: what two have under one name they see of neither, and of one that says nothing nothing.
+#[must_use]
+pub fn visible<'a>(
+    kind: Kind,
+    sources: &[Source<'a>],
+    prefix: Prefix,
+    may_see: impl FnMut(&str, &str) -> bool,
+) -> Vec<Shown<'a>> {
+    let mut shown = shown(kind, sources, prefix, may_see);
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for item in &shown {
+        *count.entry(&item.name).or_default() += 1;
+    }
+    let says = |server: &str| {
+        let mut sources = sources.iter();
+        sources.any(|source| source.server == server && source.catalog.is_some())
+    };
+    let is_one =
+        |of: &Shown<'_>| count.get(&*of.name).is_none_or(|count| *count < 2) && says(of.server);
+    let are_one: Vec<bool> = shown.iter().map(is_one).collect();
+    let mut are_one = are_one.into_iter();
+    shown.retain(|_| are_one.next().unwrap_or(true));
+    shown
+}
+
+/// How long a merged list may be kept, and by whom: `unless_said` for lists of servers that do not say it. One in which a server is missing
+/// is out of date at once.
+#[must_use]
+pub fn fresh(sources: &[Source<'_>], unless_said: Fresh, is_public: bool) -> Fresh {
+    let start = Fresh {
+        ttl_ms: unless_said.ttl_ms,
+        is_public,
+    };
+    sources.iter().fold(start, |all, source| {
+        let of = source.catalog.map(|catalog| catalog.fresh);
+        let of = of.map_or(
+            Fresh {
+                ttl_ms: 0,
+                is_public: false,
+            },
+            |said| said.unwrap_or(unless_said),
+        );
+        Fresh {
+            ttl_ms: all.ttl_ms.min(of.ttl_ms),
+            is_public: all.is_public && of.is_public,
+        }
+    })
+}
+
+/// What the name stands for that a client uses, of what it may see.
+#[must_use]
+pub fn found<'a>(
+    kind: Kind,
+    sources: &[Source<'a>],
+    prefix: Prefix,
+    used: &str,
+    may_see: impl FnMut(&str, &str) -> bool,
+) -> Found<'a> {
+    let shown = shown(kind, sources, prefix, may_see);
+    let mut same = shown.iter().filter(|shown| shown.name == used);
+    match (same.next(), same.next()) {
+        (Some(one), None) => Found::One(one.server, &one.item.name),
+        (Some(one), Some(other)) => Found::Two(one.server, other.server),
+        (None, _) => Found::Nothing,
+    }
+}
+
+fn shown<'a>(
+    kind: Kind,
+    sources: &[Source<'a>],
+    prefix: Prefix,
+    mut may_see: impl FnMut(&str, &str) -> bool,
+) -> Vec<Shown<'a>> {
+    let mut seen = Vec::new();
+    for Source {
+        server,
+        catalog,
+        last,
+    } in sources
+    {
+        let items = catalog.or(*last).map_or(&[][..], |catalog| &*catalog.items);
+        let items = items.iter().filter(|item| may_see(server, &item.name));
+        seen.extend(items.map(|item| (*server, item)));
+    }
+    let mut bare: HashMap<&str, usize> = HashMap::new();
+    if prefix == Prefix::OnConflict {
+        for (_, item) in &seen {
+            *bare.entry(&item.name).or_default() += 1;
+        }
+    }
+    let shown = |(server, item): (&'a str, &'a Item)| {
+        let own = &*item.name;
+        let is_bare = match prefix {
+            Prefix::Always => false,
+            Prefix::Never => true,
+            Prefix::OnConflict => bare.get(own).is_none_or(|count| *count < 2),
+        };
+        let name = match (kind.has_uri(), is_bare) {
+            (true, true) => own.to_owned(),
+            (true, false) => name::shown_uri(server, own),
+            (false, true) => name::shown(own),
+            (false, false) => name::shown(&name::whole(server, own)),
+        };
+        Shown { server, item, name }
+    };
+    seen.into_iter().map(shown).collect()
+}
