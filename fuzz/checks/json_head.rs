@@ -110,7 +110,7 @@ fn naive(body: &[u8]) -> Option<Result<Naive, &'static str>> {
     if serde_json::from_slice::<IgnoredAny>(body).is_err() {
         return Some(Err("the grammar"));
     }
-    if depth(body) > 128 {
+    if depth(body) > wire::json::REQUEST_DEPTH_LIMIT as usize {
         return Some(Err("the depth"));
     }
     if !body.trim_ascii_start().starts_with(b"{") {

@@ -111,15 +111,14 @@ fn naive(mode: Mode, stream: &[u8]) -> Option<(String, StreamStats)> {
                         if completion.any(|said| matches!(said, Said::Good(_))) {
                             stats.is_begun_only = begins;
                         }
-                        match &mut reported {
-                            Some(earlier) => earlier.take_later(&usage),
-                            None => reported = Some(usage),
-                        }
-                        stats.usage = reported.as_ref().map(Reported::reading).unwrap_or_default();
+                        stats.usage = told(&mut reported, usage);
                     }
                     withheld = mode == Mode::Withhold && alone && length <= HOLD_LIMIT_BYTES;
                 }
                 Err(_) if serde_json::from_slice::<IgnoredAny>(&joined).is_ok() => return None,
+                Err(_) if !stats.done && may_tell_usage(text, &data) => {
+                    stats.usage = told(&mut reported, Reported::UNREAD);
+                }
                 Err(_) => {}
             }
         }
@@ -132,6 +131,28 @@ fn naive(mode: Mode, stream: &[u8]) -> Option<(String, StreamStats)> {
         }
     }
     Some((forwarded.into_iter().map(char::from).collect(), stats))
+}
+
+/// What is told with one more report.
+fn told(reported: &mut Option<Reported>, usage: Reported) -> Reading {
+    match reported {
+        Some(earlier) => earlier.take_later(&usage),
+        None => *reported = Some(usage),
+    }
+    reported.as_ref().map(Reported::reading).unwrap_or_default()
+}
+
+/// Whether an event that cannot be read is to be an object, and has a usage that is not null.
+fn may_tell_usage(text: &[u8], data: &[&[u8]]) -> bool {
+    let at = |from: &[u8]| {
+        from.starts_with(b"\"usage")
+            && !from.starts_with(b"\"usage\":null")
+            && !from.starts_with(b"\"usage\": null")
+    };
+    (0..text.len()).any(|from| at(&text[from..]))
+        && data
+            .first()
+            .is_some_and(|line| line.trim_ascii_start().starts_with(b"{"))
 }
 
 /// A tree does not show how a number was written: long ones are rounded there, and an escaped digit is a digit.
@@ -218,6 +239,7 @@ fn interpret(value: &Value) -> (Option<Reported>, bool, bool, bool) {
 struct Reported {
     said: [[Said; 3]; COUNTS.len()],
     doubtful: bool,
+    is_unread: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -283,8 +305,17 @@ const fn two(one: &'static str, other: &'static str) -> [&'static str; 3] {
 }
 
 impl Reported {
+    const UNREAD: Self = Self {
+        said: [[Said::Nothing; 3]; COUNTS.len()],
+        doubtful: true,
+        is_unread: true,
+    };
+
     fn read(usage: &Value) -> Self {
-        if !usage.is_object() || usage.to_string().len() > USAGE_LIMIT_BYTES {
+        if usage.to_string().len() > USAGE_LIMIT_BYTES {
+            return Self::UNREAD;
+        }
+        if !usage.is_object() {
             let doubtful = true;
             return Self {
                 doubtful,
@@ -305,6 +336,7 @@ impl Reported {
         Self {
             said: COUNTS.map(|names| names.map(said)),
             doubtful: false,
+            is_unread: false,
         }
     }
 
@@ -328,6 +360,8 @@ impl Reported {
             }
             _ => {}
         }
+        self.is_unread =
+            later.is_unread || (self.is_unread && !later.said[..TOTAL].iter().any(is_good));
         self.doubtful |= later.doubtful;
         for (earlier, later) in self.said.iter_mut().zip(&later.said) {
             if *later == [Said::Nothing; 3] {
@@ -429,6 +463,7 @@ impl Reported {
             completion_said: completion_said.filter(|_| completion.is_none()),
             searches: 0,
             doubtful: false,
+            is_unread: false,
         };
         if let (Some(prompt), Some(completion), Some(total)) = (prompt, completion, total) {
             let parts = prompt + completion;
@@ -463,6 +498,7 @@ impl Reported {
         within(&mut usage.reasoning, usage.completion);
         within(&mut usage.audio_completion, usage.completion);
         usage.doubtful = doubtful;
+        usage.is_unread = self.is_unread;
         if usage == Usage::default() {
             return Reading::Absent;
         }
@@ -470,6 +506,7 @@ impl Reported {
             return Reading::Invalid(Usage {
                 prompt_said,
                 completion_said,
+                is_unread: self.is_unread,
                 ..Usage::default()
             });
         }

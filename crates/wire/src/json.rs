@@ -38,6 +38,8 @@ pub(crate) use token::{after_blanks, may_be_whole};
 
 /// Containers may nest this deep; the next opening bracket is a fault.
 pub const DEPTH_LIMIT: u32 = 128;
+/// The same in what a client sends: an answer that repeats its tools and schemas has them a level or two deeper.
+pub const REQUEST_DEPTH_LIMIT: u32 = 120;
 /// A captured string may hold this many raw bytes between its quotes.
 pub const STRING_LIMIT_BYTES: usize = 4096;
 /// A captured number may hold this many bytes.

@@ -19,7 +19,7 @@ pub use unary::UnaryUsage;
 /// The most tokens that any one count may claim.
 pub const TOKEN_LIMIT: u64 = 1 << 40;
 /// The most bytes of a usage object that are read.
-pub const USAGE_LIMIT_BYTES: usize = 8 * 1024;
+pub const USAGE_LIMIT_BYTES: usize = 64 * 1024;
 
 /// Tokens of one exchange, as reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +53,38 @@ pub struct Usage {
     pub searches: u32,
     /// Something of it cannot be true and was dropped, or its counts do not add up.
     pub doubtful: bool,
+    /// Its answer tells more than is here, or may do so: what could not be read, since it is too long, too deep, or no JSON where it stands.
+    pub is_unread: bool,
+}
+
+impl Reading {
+    /// What cannot be read of an answer that may have told its usage.
+    pub(crate) const UNREAD: Self = Self::Invalid(Usage {
+        prompt: None,
+        completion: None,
+        total: None,
+        cached: None,
+        cache_write_5m: None,
+        cache_write_1h: None,
+        reasoning: None,
+        is_reasoning_on_top: false,
+        audio_prompt: None,
+        audio_completion: None,
+        prompt_said: None,
+        completion_said: None,
+        searches: 0,
+        doubtful: true,
+        is_unread: true,
+    });
+
+    /// Whether more was told, or may have been, than could be read.
+    #[must_use]
+    pub const fn is_unread(&self) -> bool {
+        match self {
+            Self::Valid(usage) | Self::Invalid(usage) => usage.is_unread,
+            Self::Absent => false,
+        }
+    }
 }
 
 /// What a response says of its usage.

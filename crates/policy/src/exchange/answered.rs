@@ -122,7 +122,9 @@ impl Answered<'_> {
         Tokens {
             prompt: prompt_held.map_or(prompt, Count::Reported),
             completion: match (completion_held, completion_beyond) {
-                (Some(begun), _) if grows => Count::Estimated(begun.max(self.guess())),
+                (Some(begun), _) if grows || usage.is_unread => {
+                    Count::Estimated(begun.max(self.guess()))
+                }
                 (Some(reported), _) => Count::Reported(reported),
                 (None, Said::Nothing) if !generates => Count::Reported(0),
                 (None, _) => completion,
@@ -201,6 +203,10 @@ impl Answered<'_> {
             Some(events) => events.max(self.text_tokens),
             None => tokens_of(self.bytes),
         };
+        // Of what could not be read, the dearest part may be hidden: its answer is held at what was held for it.
+        if self.reading.is_unread() {
+            return guess.max(self.completion);
+        }
         let may_be_frame =
             self.events.is_none() || guess <= self.completion.saturating_add(FRAME_EVENTS_MAX);
         if self.is_bounded && may_be_frame {
@@ -317,6 +323,30 @@ mod tests {
             ..CALL
         };
         assert_eq!(of(invalid), [Estimated(30), Estimated(100)]);
+        // Of what could not be read the dearest part may be hidden.
+        let unread = |usage: Usage| Usage {
+            doubtful: true,
+            is_unread: true,
+            ..usage
+        };
+        for (reading, completion) in [
+            (Reading::Invalid(unread(Usage::default())), 60_000),
+            (Reading::Valid(unread(said(Some(5), Some(1), None))), 60_000),
+            (
+                Reading::Valid(unread(said(Some(5), Some(70_000), None))),
+                70_000,
+            ),
+        ] {
+            let answer = Answered {
+                reading: &reading,
+                completion: 60_000,
+                text_bytes: 100_000,
+                is_bounded: true,
+                ..CALL
+            };
+            assert_eq!(of(answer)[1], Estimated(completion), "{reading:?}");
+            assert!(answer.tokens().doubtful || answer.tokens().invalid);
+        }
         let tokens = invalid.tokens();
         assert!(tokens.invalid);
         assert_eq!(

@@ -250,7 +250,7 @@ impl<'a> AttemptRequest<'a> {
 
     /// Gives `put` each field with a secret: the credential, and the one for a proxy that reads the request.
     #[inline]
-    pub fn secrets(&self, mut put: impl FnMut(&str, &Secret)) {
+    pub fn secrets<'s>(&'s self, mut put: impl FnMut(&'s str, &'s Secret)) {
         match (self.plan.minted.as_deref(), &self.endpoint.auth) {
             (Some(Credential::Header { name, value }), _) => put(name, value),
             (Some(Credential::Signer(_)), _) => {

@@ -262,6 +262,14 @@ fn rules_hold_for_plain_calls_and_the_gate_sends_its_own_credential() {
         seen.contains("authorization: Bearer ours") && !seen.contains("mine"),
         "{seen}"
     );
+    // One in a header of another name has that to itself.
+    let own = "credential: { inline: ours, header: x-secret, scheme: \"\" }";
+    let gate = Gate::start(&config.replace("credential: { inline: ours }", own), &[]);
+    let answer = gate.call(&get("/x/2", &["X-Secret: mine", "x-other: mine too"]));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let seen = service.seen().pop().expect("it arrived");
+    assert_eq!(seen.header("x-secret"), ["ours"], "{}", seen.head);
+    assert_eq!(seen.header("x-other"), ["mine too"], "{}", seen.head);
 }
 
 #[test]

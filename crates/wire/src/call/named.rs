@@ -51,7 +51,7 @@ pub(super) struct NamedScanner {
 impl NamedScanner {
     pub(super) fn of(named: &Named<'_>) -> Self {
         Self {
-            scanner: Scanner::new(&ASKED),
+            scanner: Scanner::new(&ASKED).of_request(),
             model: (*named.model).into(),
             streams: named.streams(),
             inner: match named.operation {

@@ -117,7 +117,7 @@ impl CallScanner {
                     self.progress = Progress::Whole;
                     return Ok(());
                 }
-                let mut scanner = Box::new(Scanner::new(&ASKED));
+                let mut scanner = Box::new(Scanner::new(&ASKED).of_request());
                 let pushed = scanner.push(chunk);
                 self.progress = Progress::Parts(scanner);
                 pushed.map_err(CallFault::from)

@@ -11,6 +11,8 @@ pub(super) struct ContainerStack {
     pub(super) depth: u32,
     /// A bit for each open container, the innermost lowest: it is an object.
     objects: u128,
+    /// As many as may be open.
+    pub(super) most: u32,
 }
 
 impl ContainerStack {
@@ -18,19 +20,24 @@ impl ContainerStack {
         Self {
             depth: 0,
             objects: 0,
+            most: DEPTH_LIMIT,
         }
     }
 
     /// Directly inside of an object at this depth, for a reader that does not look further out.
     #[inline]
     pub(super) const fn inside(depth: u32) -> Self {
-        Self { depth, objects: 1 }
+        Self {
+            depth,
+            objects: 1,
+            most: DEPTH_LIMIT,
+        }
     }
 
     /// Opens a container. False when there are as many as may be.
     #[inline]
     pub(super) fn open(&mut self, object: bool) -> bool {
-        if self.depth == DEPTH_LIMIT {
+        if self.depth == self.most {
             return false;
         }
         self.depth += 1;
@@ -55,7 +62,7 @@ impl ContainerStack {
     pub(super) fn above(&self, floor: u32) -> Option<Above> {
         let count = self.depth.checked_sub(floor)?;
         let below = 1_u64.checked_shl(count)?;
-        let most = DEPTH_LIMIT.checked_sub(floor)?;
+        let most = self.most.checked_sub(floor)?;
         Some(Above {
             open: below | self.objects as u64 & (below - 1),
             full: 1 << most.min(u64::BITS - 1),

@@ -41,8 +41,11 @@ pub enum JsonFaultKind {
     Control(u8),
     /// A backslash followed by something that is not an escape.
     Escape,
-    /// More than [`super::DEPTH_LIMIT`] containers inside one another.
-    TooDeep,
+    /// More containers inside one another than may be.
+    TooDeep {
+        /// So many: [`super::DEPTH_LIMIT`], or [`super::REQUEST_DEPTH_LIMIT`].
+        most: u32,
+    },
     /// A member that must be read appears twice.
     Duplicate {
         /// The member.
@@ -84,7 +87,7 @@ impl fmt::Display for JsonFaultKind {
             Self::Trailing => f.write_str("something follows the JSON document"),
             Self::Control(byte) => write!(f, "raw control character 0x{byte:02x} inside a string"),
             Self::Escape => f.write_str("a backslash starts no valid escape"),
-            Self::TooDeep => write!(f, "nested deeper than {} levels", super::DEPTH_LIMIT),
+            Self::TooDeep { most } => write!(f, "nested deeper than {most} levels"),
             Self::Duplicate { path } => write!(f, "`{path}` appears twice"),
             Self::Ambiguous { path, found } => {
                 write!(f, "`{found}` is `{path}` to readers that ignore case")

@@ -6,6 +6,7 @@
 //! chunks (a key, a kept value) is carried in small bounded buffers.
 //! Not here: what is done at members of interest (`capture`).
 
+use super::REQUEST_DEPTH_LIMIT;
 use super::container_stack::ContainerStack;
 use super::fault::{JsonFault, JsonFaultKind};
 use super::found::{Found, Kind};
@@ -82,6 +83,13 @@ impl Scanner {
             found: Found::new(),
             fault: None,
         }
+    }
+
+    /// One for what a client sends: some levels fewer than an answer may have, which repeats parts of it within others.
+    #[must_use]
+    pub const fn of_request(mut self) -> Self {
+        self.stack.most = REQUEST_DEPTH_LIMIT;
+        self
     }
 
     /// Reads the next bytes. After a fault every call returns that fault.
@@ -369,7 +377,8 @@ impl Scanner {
         }
         let object = kind == Kind::Object;
         if !self.stack.open(object) {
-            return Err((self.base + at, JsonFaultKind::TooDeep));
+            let most = self.stack.most;
+            return Err((self.base + at, JsonFaultKind::TooDeep { most }));
         }
         self.state = if object {
             State::FirstKey

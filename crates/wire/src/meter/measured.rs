@@ -6,7 +6,7 @@
 use super::Measure;
 use crate::dialect::{Name, names};
 use crate::json::{Found, Interest, Interests, Kind, Member, Repeat, Scanner, Want};
-use crate::usage::{self, Reading, USAGE_LIMIT_BYTES, Usage};
+use crate::usage::{self, Reading, USAGE_LIMIT_BYTES};
 
 /// Where usage stands in a document.
 const USAGE: [&str; 3] = names(Name::Usage);
@@ -75,7 +75,7 @@ fn of_found(found: &Found) -> (Reading, Measure) {
     let usage = said(0).map(|member| (found.raw(member), member.cut));
     let reading = match usage {
         None => Reading::Absent,
-        Some((_, true)) => Reading::Invalid(Usage::default()),
+        Some((_, true)) => Reading::UNREAD,
         Some((raw, false)) => usage::read(raw),
     };
     let pieces = said(1).filter(|member| member.kind == Kind::Array);

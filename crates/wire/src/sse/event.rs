@@ -121,6 +121,7 @@ impl Event {
     /// Reads the data, if it is JSON.
     fn decode(&mut self, event: &[u8]) {
         let mut scanner = json::Scanner::new(&ASKED);
+        let mut is_read = true;
         for (line, data) in DataLines(event).enumerate() {
             let line_end: &[u8] = if line > 0 { b"\n" } else { b"" };
             if scanner
@@ -128,11 +129,17 @@ impl Event {
                 .and_then(|()| scanner.push(data))
                 .is_err()
             {
-                return;
+                is_read = false;
+                break;
             }
         }
-        if let Ok(found) = scanner.finish() {
-            self.take(found);
+        match scanner.finish() {
+            Ok(found) if is_read => self.take(found),
+            // Only what stands in one may be more than a text that has the name.
+            _ if begins_object(event) && tells_usage(event) => {
+                self.usage = Some(Box::new(Report::UNREAD));
+            }
+            _ => {}
         }
     }
 
@@ -152,7 +159,7 @@ impl Event {
         };
         self.is_beginning = at == BEGINNING;
         self.usage = Some(Box::new(if usage.cut {
-            Report::UNREADABLE
+            Report::UNREAD
         } else {
             Report::read(found.raw(usage))
         }));
@@ -160,6 +167,12 @@ impl Event {
         self.only_usage =
             usage.kind == Kind::Object && found.member(CHOICES).is_some_and(is_empty_list);
     }
+}
+
+/// Whether its data is to be an object.
+fn begins_object(event: &[u8]) -> bool {
+    let data = DataLines(event).next();
+    data.is_some_and(|data| data.trim_ascii_start().starts_with(b"{"))
 }
 
 /// Whether an event has usage. Some engines tell in every event that it has none.

@@ -8,10 +8,13 @@
 use super::event::{ASKED, Event, data_of};
 use super::text::text_of_beginning;
 use crate::json;
+use crate::usage::Report;
 
 /// What has passed of such an event.
 #[derive(Debug)]
 pub(super) struct LongEvent {
+    /// Its data is to be an object.
+    has_object: bool,
     state: State,
     document: json::Scanner,
     data_bytes: u64,
@@ -32,6 +35,7 @@ impl LongEvent {
     /// Takes the beginning: all of it that was kept.
     pub(super) fn new(mut beginning: &[u8]) -> Self {
         let mut long = Self {
+            has_object: false,
             state: State::Unreadable,
             document: json::Scanner::new(&ASKED),
             data_bytes: 0,
@@ -41,6 +45,7 @@ impl LongEvent {
         loop {
             if let Some(data) = data_of(beginning) {
                 long.state = State::Data;
+                long.has_object = data.trim_ascii_start().starts_with(b"{");
                 long.take(data);
                 long.text = (text_of_beginning(data), data.len() as u64);
                 return long;
@@ -92,6 +97,9 @@ impl LongEvent {
                 event.take(found);
                 true
             });
+        if !is_read && self.has_object {
+            event.usage = Some(Box::new(Report::UNREAD));
+        }
         (event, is_read)
     }
 }

@@ -48,6 +48,7 @@ impl Report {
         };
         judge.compare(&mut usage);
         usage.doubtful = judge.is_doubtful;
+        usage.is_unread = self.is_unread;
         if usage.prompt.is_none() {
             usage.prompt_said = prompt_said;
         }
@@ -63,6 +64,7 @@ impl Report {
             Reading::Invalid(Usage {
                 prompt_said,
                 completion_said,
+                is_unread: self.is_unread,
                 ..Usage::default()
             })
         };

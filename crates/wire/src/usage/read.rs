@@ -59,6 +59,8 @@ pub(crate) struct Report {
     pub(super) searches: u32,
     /// Something was no report, or cannot be true and was replaced or left.
     pub(super) is_doubtful: bool,
+    /// It was one, or may have been, and could not be read.
+    pub(super) is_unread: bool,
 }
 
 impl Report {
@@ -78,12 +80,19 @@ impl Report {
         audio_completion: [Count::ABSENT; 3],
         searches: 0,
         is_doubtful: false,
+        is_unread: false,
     };
 
-    /// One that is no object, or too long to be read.
-    pub(crate) const UNREADABLE: Self = Self {
+    /// One that is no object.
+    const NO_OBJECT: Self = Self {
         is_doubtful: true,
         ..Self::EMPTY
+    };
+
+    /// One that is too long to be read, or stands in what cannot be read.
+    pub(crate) const UNREAD: Self = Self {
+        is_unread: true,
+        ..Self::NO_OBJECT
     };
 
     /// Reads a usage value as it stands in a response.
@@ -91,7 +100,7 @@ impl Report {
         let mut reader = Reader::new(raw);
         match Self::of_value(&mut reader) {
             Some(report) if reader.is_at_end() => report,
-            Some(_) | None => Self::UNREADABLE,
+            Some(_) | None => Self::NO_OBJECT,
         }
     }
 
@@ -102,7 +111,7 @@ impl Report {
         }
         Some(match reader.value()? {
             (Kind::Null, _) => Self::EMPTY,
-            _ => Self::UNREADABLE,
+            _ => Self::NO_OBJECT,
         })
     }
 
@@ -125,6 +134,7 @@ impl Report {
             audio_completion: [completion_audio, output_audio, made_audio],
             searches,
             is_doubtful: _,
+            is_unread: _,
         } = &mut report;
         let mut goes = None;
         let mut more = reader.open()?;
@@ -295,6 +305,8 @@ impl Report {
             self.searches = later.searches;
         }
         self.is_doubtful |= later.is_doubtful || are_doubtful.contains(&true);
+        // What comes later has it all.
+        self.is_unread = later.is_unread || (self.is_unread && !has_sum);
     }
 
     /// Leaves what an earlier report said of cache writes where the later one says it otherwise: parts that are more than

@@ -45,7 +45,38 @@ fn a_usage_object_beyond_the_bound_is_invalid_and_takes_no_memory() {
         "{{\"usage\":{{\"x\":\"{}\"}}}}",
         "x".repeat(USAGE_LIMIT_BYTES)
     );
-    assert_eq!(unary(&body, 1000), invalid(None, None));
+    assert_eq!(unary(&body, 1000), Reading::UNREAD);
+}
+
+/// A model writes what its tools are called with, and a provider repeats what it was sent.
+#[test]
+fn an_answer_that_cannot_be_read_may_have_told_its_usage_and_says_so() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let usage = r#""usage":{"prompt_tokens":7,"completion_tokens":60000}"#;
+    for value in [&*nested(200), "NaN", "\"\\x\"", "\"\n\""] {
+        for body in [
+            format!("{{\"x\":{value},{usage}}}"),
+            format!("{{{usage},\"x\":{value}}}"),
+        ] {
+            for step in [1, 7, 10_000] {
+                assert_eq!(unary(&body, step), Reading::UNREAD, "{body}");
+            }
+        }
+    }
+    let read = unary(&format!("{{\"x\":{},{usage}}}", nested(120)), 9);
+    assert!(matches!(read, Reading::Valid(usage) if usage.completion == Some(60_000)));
+    let unread = Report::UNREAD;
+    let later = Report::read(br#"{"prompt_tokens":7,"completion_tokens":60000}"#);
+    let mut all = unread.clone();
+    let mut reading = Reading::Absent;
+    all.judge(&mut reading);
+    assert!(reading.is_unread());
+    all.take_later(&later);
+    all.judge(&mut reading);
+    assert!(!reading.is_unread(), "what came later has it all");
+    all.take_later(&unread);
+    all.judge(&mut reading);
+    assert!(matches!(reading, Reading::Valid(usage) if usage.is_unread));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Usage in a response that is one JSON document.
 //!
-//! Invariant: memory is bounded; a body that is no JSON gives `Absent`, never an error.
+//! Invariant: memory is bounded; a body that is no JSON gives `Absent`, and an object that cannot be read
+//! [`Reading::UNREAD`]; neither is an error.
 
 use super::read::{read, read_at};
-use super::{Reading, USAGE_LIMIT_BYTES, Usage};
+use super::{Reading, USAGE_LIMIT_BYTES};
 use crate::dialect::{Name, names};
 use crate::json::{
     Found, Interest, Interests, Kind, Reader, Repeat, Scanner, Want, after_blanks, may_be_whole,
@@ -37,6 +38,8 @@ enum Progress {
     /// The first piece was a whole document.
     Whole(Reading),
     Parts(Box<Scanner>),
+    /// An object that breaks its grammar, or has more levels than are read.
+    Unreadable,
     NoJson,
 }
 
@@ -61,11 +64,14 @@ impl UnaryUsage {
             }
             Progress::Parts(scanner) => {
                 if scanner.push(chunk).is_err() {
-                    self.0 = Progress::NoJson;
+                    self.0 = Progress::Unreadable;
                 }
             }
+            Progress::Unreadable => {}
             Progress::Whole(_) if after_blanks(chunk, 0) == chunk.len() => {}
-            Progress::Whole(_) | Progress::NoJson => self.0 = Progress::NoJson,
+            // It was an object, and is none.
+            Progress::Whole(_) => self.0 = Progress::Unreadable,
+            Progress::NoJson => {}
         }
     }
 
@@ -76,6 +82,7 @@ impl UnaryUsage {
         }
         match &self.0 {
             Progress::Whole(reading) => reading,
+            Progress::Unreadable => &Reading::UNREAD,
             Progress::Start | Progress::Parts(_) | Progress::NoJson => &Reading::Absent,
         }
     }
@@ -85,6 +92,7 @@ fn in_parts(chunk: &[u8]) -> Progress {
     let mut scanner = Box::new(Scanner::new(&ASKED));
     match scanner.push(chunk) {
         Ok(()) => Progress::Parts(scanner),
+        Err(_) if chunk.get(after_blanks(chunk, 0)) == Some(&b'{') => Progress::Unreadable,
         Err(_) => Progress::NoJson,
     }
 }
@@ -93,7 +101,7 @@ fn of_found(found: &Found) -> Reading {
     let said = |at| found.member(at).filter(|member| member.kind != Kind::Null);
     match said(0).or_else(|| said(1)).or_else(|| said(2)) {
         None => Reading::Absent,
-        Some(member) if member.cut => Reading::Invalid(Usage::default()),
+        Some(member) if member.cut => Reading::UNREAD,
         Some(member) => read(found.raw(member)),
     }
 }
@@ -116,7 +124,7 @@ fn read_whole(body: &[u8], reading: &mut Reading) -> Option<()> {
             let start = reader.place();
             read_at(&mut reader, reading)?;
             if reader.place() - start > USAGE_LIMIT_BYTES {
-                *reading = Reading::Invalid(Usage::default());
+                *reading = Reading::UNREAD;
             }
         } else {
             reader.pass()?;

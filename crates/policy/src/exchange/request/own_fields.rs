@@ -67,6 +67,9 @@ impl AttemptRequest<'_> {
     pub(super) fn plain_fields(&self, put: &mut impl FnMut(&[u8], &[u8])) {
         let (s, ours) = (self.snapshot, &self.backend.headers);
         let mut cookies: Vec<u8> = Vec::new();
+        // A credential of the gate's in a header of its own name has that to itself.
+        let mut secrets: Vec<&str> = Vec::new();
+        self.secrets(|name, _| secrets.push(name));
         for field in self.head.fields.iter() {
             let is_replaced = ours.iter().any(|ours| *ours.name == *field.name);
             let passes = |trace| trace::forwards(trace, field.known);
@@ -75,7 +78,11 @@ impl AttemptRequest<'_> {
             let own = self.endpoint.edits.as_ref();
             let is_kept = self.actions.is_none_or(|of| of.request.keeps(field.name))
                 && own.is_none_or(|edits| edits.keeps(field.name));
+            let is_secret = secrets
+                .iter()
+                .any(|name| name.as_bytes().eq_ignore_ascii_case(field.name));
             if !is_kept
+                || is_secret
                 || names_user
                 || is_replaced
                 || !self.record.trace.as_ref().is_none_or(passes)

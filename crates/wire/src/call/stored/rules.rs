@@ -73,19 +73,32 @@ const FREE: &[&str] = &[
     "schema",
 ];
 
+/// Where no bytes of these stand, no name of OpenAI's or Anthropic's calls does.
+const HINTS: &[&str] = &[
+    "file_id",
+    "\"audio\"",
+    "\"voice\"",
+    "\"cached",
+    "\"data_source",
+    "\"datasource",
+    "url\"",
+    "file_data",
+    "mcp_servers",
+    "mcpservers",
+    "vector_store",
+    "\"container",
+    "skill_id",
+    "collection_ids",
+    "connection_id",
+    "index_asset_id",
+    "memory_store_name",
+    "connector_id",
+    "azure_ai_search",
+    "agent_reference",
+];
+
 const CHAT: Rules = Rules {
-    hints: &[
-        "file_id",
-        "\"audio\"",
-        "\"voice\"",
-        "\"cached",
-        "\"data_source",
-        "\"datasource",
-        "url\"",
-        "file_data",
-        "mcp_servers",
-        "mcpservers",
-    ],
+    hints: HINTS,
     ids: IDS,
     holders: &[("audio", "audio.id"), ("voice", "voice.id")],
     whole: WHOLE,
@@ -95,11 +108,6 @@ const CHAT: Rules = Rules {
     is_of_account: address::is_of_account,
     free: FREE,
     free_below: &["input"],
-};
-
-const MESSAGES: Rules = Rules {
-    hints: &["file_id", "url\"", "mcp_servers", "mcpservers"],
-    ..CHAT
 };
 
 /// Items of a conversation have ids, and one may say no more than its own.
@@ -133,32 +141,6 @@ pub(super) const ITEMS: Rules = Rules {
     whole_at_top: &[],
     addresses: &[],
     ..RESPONSES
-};
-
-/// Items of a session have ids of that session alone, and no other one's.
-const REALTIME: Rules = Rules {
-    hints: &[
-        "file_id",
-        "\"voice\"",
-        "\"container\"",
-        "connector_id",
-        "vector_store",
-        "mcp_servers",
-        "mcpservers",
-        "url\"",
-    ],
-    ..CHAT
-};
-
-const SPEECH: Rules = Rules {
-    hints: &["\"voice\""],
-    ..CHAT
-};
-
-/// Pictures are edited by their ids (`images[].file_id`, `mask.file_id`).
-const PICTURES: Rules = Rules {
-    hints: &["file_id"],
-    ..CHAT
 };
 
 /// Google takes each name in two forms.
@@ -255,19 +237,22 @@ const GOOGLE: Rules = Rules {
 /// What is looked for in a call; `None` where it can name nothing.
 pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
     match operation {
-        Operation::Chat => Some(&CHAT),
-        Operation::Messages | Operation::CountTokens => Some(&MESSAGES),
+        Operation::Chat
+        | Operation::Messages
+        | Operation::CountTokens
+        | Operation::Speech
+        | Operation::Images
+        | Operation::ImageEdits => Some(&CHAT),
+        // Items of a session have ids of that session alone, and no other one's.
+        Operation::Realtime => Some(&CHAT),
         // Those that take none of it are held to the same.
         Operation::Responses
         | Operation::InputTokens
         | Operation::Embeddings
         | Operation::Moderations => Some(&RESPONSES),
-        Operation::Speech => Some(&SPEECH),
-        Operation::Realtime => Some(&REALTIME),
         Operation::GenerateContent | Operation::CountContent | Operation::EmbedContent => {
             Some(&GOOGLE)
         }
-        Operation::Images | Operation::ImageEdits => Some(&PICTURES),
         Operation::Completions
         | Operation::Models
         | Operation::Rerank
@@ -285,5 +270,33 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         | Operation::ResponsesSocket
         | Operation::RealtimeSocket
         | Operation::Mcp => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHAT, GOOGLE, RESPONSES};
+
+    #[test]
+    fn no_name_is_without_a_hint() {
+        for rules in [&CHAT, &RESPONSES, &GOOGLE] {
+            let has_hint = |text: &str| {
+                let text = text.to_lowercase();
+                rules.hints.iter().any(|hint| text.contains(hint))
+            };
+            let names = [
+                rules.ids,
+                rules.whole,
+                rules.asked,
+                rules.whole_at_top,
+                rules.addresses,
+            ];
+            for name in names.into_iter().flatten() {
+                assert!(has_hint(&format!("\"{name}\":")), "{name}");
+            }
+            for (holder, _) in rules.holders {
+                assert!(has_hint(&format!("\"{holder}\":{{\"id\":")), "{holder}");
+            }
+        }
     }
 }

@@ -212,6 +212,46 @@ fn every_id_that_a_body_can_name_is_found() {
             "file_id",
         ),
         (
+            Responses,
+            r#"{"input":"x","prompt":{"id":"pmpt_1","variables":{"input":{"type":"input_file","file_id":"file-1"}}}}"#,
+            "file_id",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","prompt":{"id":"pmpt_1","variables":{"schema":{"type":"input_file","file_id":"file-1"}}}}"#,
+            "file_id",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","prompt":{"id":"pmpt_1","variables":{"metadata":{"type":"input_file","file_id":"file-1"}}}}"#,
+            "file_id",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","prompt":{"id":"pmpt_1","variables":{"arguments":{"type":"input_file","file_id":"file-1"}}}}"#,
+            "file_id",
+        ),
+        (
+            Responses,
+            r#"{"input":"x","prompt":{"id":"pmpt_1","variables":{"headers":{"type":"input_file","file_id":"file-1"}}}}"#,
+            "file_id",
+        ),
+        (
+            Chat,
+            r#"{"messages":[],"tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]}"#,
+            "vector_store_ids",
+        ),
+        (
+            Chat,
+            r#"{"tools":[{"type":"code_interpreter","container":"cntr_1"}]}"#,
+            "container",
+        ),
+        (
+            Messages,
+            r#"{"skills":[{"skill_id":"skill_1"}]}"#,
+            "skill_id",
+        ),
+        (
             GenerateContent,
             r#"{"contents":[{"parts":[{"fileData":{"fileUri":"https://generativelanguage.googleapis.com/v1beta/files/x"}}]}]}"#,
             "fileUri",

@@ -54,6 +54,8 @@ enum Under {
     Free,
     /// The conversation.
     Input,
+    /// A template that the provider keeps, with what it is filled with.
+    Template,
     Item(Says),
 }
 
@@ -75,6 +77,8 @@ enum Says {
 struct Container {
     under: Under,
     item: Option<Item>,
+    /// It fills a template: what its members are called is the template's, and none is the caller's own text for that.
+    fills: bool,
 }
 
 /// What an item of a conversation has said of itself.
@@ -97,6 +101,7 @@ impl Container {
     const OUTERMOST: Self = Self {
         under: Under::Nothing,
         item: None,
+        fills: false,
     };
 }
 
@@ -163,15 +168,19 @@ impl Walk<'_> {
         if let Some(asked) = known(rules.asked) {
             return Under::Asked(asked);
         }
-        if is_free(rules.free) || (is_below && is_free(rules.free_below)) {
+        let fills = self.open.last().is_some_and(|within| within.fills);
+        if !fills && (is_free(rules.free) || (is_below && is_free(rules.free_below))) {
             return Under::Free;
         }
         let mut holders = rules.holders.iter();
         if let Some((_, called)) = holders.find(|(holder, _)| is_called(holder)) {
             return Under::Holder(called);
         }
-        if is_called("input") {
+        if is_called("input") && !fills {
             return Under::Input;
+        }
+        if is_called("prompt") {
+            return Under::Template;
         }
         let Some(within) = self.open.last() else {
             return Under::Nothing;
@@ -218,7 +227,9 @@ impl Walk<'_> {
                 }
                 None
             }
-            Under::Nothing | Under::Holder(_) | Under::Free | Under::Input => None,
+            Under::Nothing | Under::Holder(_) | Under::Free | Under::Input | Under::Template => {
+                None
+            }
         }
     }
 
@@ -250,7 +261,8 @@ impl Walk<'_> {
             under => under,
         };
         let item = is_item.then(Item::default);
-        self.open.push(Container { under, item });
+        let fills = within.fills || under == Under::Template;
+        self.open.push(Container { under, item, fills });
         None
     }
 }
