@@ -64,8 +64,8 @@ pub use secret_source::{READ_AGAIN_AFTER, SecretSource};
 pub use service::{Answered, Handle, QUESTIONS_MAX, Running, Service};
 pub use tls::Tls;
 pub use token::{
-    AccessToken, CallerExchange, Grant, Impersonation, Issued, KeysRequest, MetadataMethod,
-    MetadataRequest, OAuthRequest, SessionKeys, TokenEndpoint, TokenRequest, TokenState,
-    WebIdentity,
+    AccessToken, CallerExchange, Federation, Grant, Impersonation, Issued, KeysRequest,
+    MetadataMethod, MetadataRequest, OAuthRequest, SessionKeys, TokenEndpoint, TokenRequest,
+    TokenState, WebIdentity,
 };
 pub use url::{Url, UrlFault};

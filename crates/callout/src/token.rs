@@ -6,6 +6,7 @@
 
 mod aws;
 mod exchange;
+mod federation;
 mod grant;
 mod impersonation;
 mod metadata;
@@ -28,6 +29,7 @@ use crate::service::{Answered, Handle, Running};
 use crate::turns::{Turns, back_off};
 pub use aws::{KeysRequest, SessionKeys, WebIdentity};
 pub use exchange::CallerExchange;
+pub use federation::Federation;
 pub use grant::{Grant, OAuthRequest};
 pub use impersonation::Impersonation;
 pub use metadata::{MetadataMethod, MetadataRequest};
@@ -116,6 +118,8 @@ pub enum TokenRequest {
     Metadata(MetadataRequest),
     /// At an OAuth token endpoint, and with that token at one that gives a service account's.
     Impersonated(Box<OAuthRequest>, Impersonation),
+    /// With a token of another issuer, which is asked for first.
+    Federated(Box<Federation>, Box<TokenRequest>),
 }
 
 impl TokenRequest {
@@ -126,6 +130,10 @@ impl TokenRequest {
             Self::Impersonated(request, impersonation) => {
                 let first = request.fetch(client).await?;
                 impersonation.fetch(client, &first).await
+            }
+            Self::Federated(federation, request) => {
+                federation.fetch(client).await?;
+                Box::pin(request.fetch(client)).await
             }
         }
     }

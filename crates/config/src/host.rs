@@ -21,7 +21,7 @@ use policy::secret::Secret;
 
 pub use self::credential::{
     AwsFrom, AwsSource, AzureProof, AzureSource, ClientCertificate, ClientProof, ContainerToken,
-    ExchangeGrant, GoogleFrom, GoogleSource, MadeCredential, MadeKind, TokenSource,
+    ExchangeGrant, GoogleFrom, GoogleSource, MadeCredential, MadeKind, SubjectToken, TokenSource,
     UpstreamCredential,
 };
 pub use self::login::{AdminLogin, LoginClient, LoginSource, OAuthServer};

@@ -18,7 +18,7 @@ pub use host::{
     EngineMetrics, EngineStart, ExchangeGrant, ExtAuthzSource, Fact, Fetched, GoogleFrom,
     GoogleSource, Host, HostListener, IntrospectionSource, JwksSource, JwtSource, KeptResponses,
     Ledger, Lines, LoginClient, LoginSource, MadeCredential, MadeKind, OAuthServer, OtlpProtocol,
-    Piece, Program, ReviewedAction, StaticKey, Tls, TokenReviewSource, TokenSource,
+    Piece, Program, ReviewedAction, StaticKey, SubjectToken, Tls, TokenReviewSource, TokenSource,
     TokenizerSource, ToolCommand, ToolDescription, Traces, UpstreamCredential, Vocabulary,
     WorkloadFrom, WrittenRule,
 };

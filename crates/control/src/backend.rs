@@ -150,7 +150,7 @@ impl Upstream {
 }
 
 /// Whether a host is the machine that looks it up, or nobody else's, however it is written. A name is looked up later.
-fn is_of_machine(host: &str) -> bool {
+pub(crate) fn is_of_machine(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.');
     let host = host.to_ascii_lowercase();
     if let Ok(address) = host.parse::<IpAddr>() {

@@ -1,6 +1,9 @@
 //! BackendSecurityPolicy: what the gate sends upstream to be let in.
 //!
-//! Invariant: no secret stands in what is made here, only where it is.
+//! Invariant: no secret stands in what is made here, only where it is. In a cluster the accounts of the gate's own machine are for policies
+//! of the Gateway's namespace: who writes one says where the credential goes, too.
+
+mod oidc;
 
 use crate::cluster::{Cluster, Content};
 use crate::fields::{Fields, Item, Said};
@@ -42,7 +45,17 @@ pub(crate) fn policies(
     let mut found: Vec<(Reference, Credential)> = Vec::new();
     for policy in cluster.of_kind("BackendSecurityPolicy") {
         let mut spec = policy.spec(findings);
-        let targets = targets(&mut spec, policy, |_| true, findings);
+        let attaches = ["targetRef", "targetRefs", "targetSelectors"];
+        let is_attached = attaches.iter().any(|name| spec.take(name).is_some());
+        let targets = if is_attached {
+            targets(&mut spec, policy, |_| true, findings)
+        } else {
+            // It keeps nobody out, and an API server takes it.
+            let says = "is for nothing: no call has its credential";
+            let hint = "name what it is for in spec.targetRefs";
+            findings.warn(&policy.spot, says, hint);
+            Vec::new()
+        };
         let credential = credential(cluster, policy, &mut spec, findings);
         spec.end(findings);
         for target in targets {
@@ -74,13 +87,7 @@ fn credential(
     findings: &mut Findings,
 ) -> Option<Credential> {
     let kind = spec.needed_text("type", findings);
-    spec.refuse(
-        &[(
-            "credentialOverride",
-            "what a client brings is never sent upstream",
-        )],
-        findings,
-    );
+    oidc::overridden(cluster, spec, findings);
     let blocks = [
         "apiKey",
         "anthropicAPIKey",
@@ -180,16 +187,32 @@ fn azure(
     let mut of = item.fields(findings);
     let client = of.needed_text("clientID", findings);
     let tenant = of.needed_text("tenantID", findings);
-    of.refuse(&[("oidcExchangeToken", "write credential: { azure: { federated_token_file } } in a file of ours, or a clientSecretRef")], findings);
-    let named = secret(policy, of.need("clientSecretRef", findings), findings);
+    let (named, exchanged) = (of.take("clientSecretRef"), of.take("oidcExchangeToken"));
     of.end(findings);
-    let named = named?;
-    let secret = cluster.content(policy, &named, &["client-secret"], findings)?;
+    let proof = match (named, exchanged) {
+        (Some(named), None) => {
+            let named = secret(policy, Some(named), findings)?;
+            let secret = cluster.content(policy, &named, &["client-secret"], findings)?;
+            ("client_secret", secret.source(&named.spot))
+        }
+        (None, Some(exchanged)) => {
+            let mut of = exchanged.fields(findings);
+            let token = oidc::token(cluster, policy, &mut of, findings);
+            of.end(findings);
+            ("federated_token", token?)
+        }
+        _ => {
+            let says = "needs exactly one of clientSecretRef and oidcExchangeToken";
+            findings.fault(&item.spot, says, "");
+            return None;
+        }
+    };
     let (client, tenant) = (client?, tenant?);
+    let (name, proof) = proof;
     Some(Tree::map([
         ("tenant", Some(Tree::text(tenant.value).of(&tenant.spot))),
         ("client_id", Some(Tree::text(client.value).of(&client.spot))),
-        ("client_secret", Some(secret.source(&named.spot))),
+        (name, Some(proof)),
     ]))
 }
 
@@ -203,23 +226,32 @@ fn google(
     let mut of = item.fields(findings);
     let project = of.text("projectName", findings);
     let region = of.text("region", findings);
-    of.refuse(
-        &[(
-            "workloadIdentityFederationConfig",
-            "write the JSON of an external_account as credentialsFile",
-        )],
-        findings,
-    );
     let file = of.take("credentialsFile");
+    let federation = of.take("workloadIdentityFederationConfig");
     of.end(findings);
     let project = project
         .zip(region)
         .map(|(project, region)| [project, region]);
+    if let (Some(_), Some(federation)) = (&file, &federation) {
+        let says = "stands beside credentialsFile, and one says who the gate is";
+        findings.fault(&federation.spot, says, "keep one of them");
+        return (project, None);
+    }
+    if let Some(federation) = federation {
+        let named = project.as_ref().map(|[project, _]| project.value.as_str());
+        let tree = federated(cluster, policy, &federation, named, findings);
+        return (project, tree);
+    }
     let Some(file) = file else {
-        let says = "names no key: the service account of the machine is used";
-        findings.warn(&item.spot, says, "");
-        let machine = Tree::map([("metadata", Some(Tree::Plain("true".into())))]);
-        return (project, Some(machine));
+        let machine = || Tree::map([("metadata", Some(Tree::Plain("true".into())))]);
+        let is_given = machines_own(
+            cluster,
+            policy,
+            item,
+            "the service account of the machine",
+            findings,
+        );
+        return (project, is_given.then(machine));
     };
     let mut of = file.fields(findings);
     let named = secret(policy, of.need("secretRef", findings), findings);
@@ -227,6 +259,88 @@ fn google(
     let key =
         named.and_then(|named| cluster.file(policy, &named, &["service_account.json"], findings));
     (project, key.map(|key| Tree::map([("key_file", Some(key))])))
+}
+
+/// Whether a policy may be for an account of the gate's own machine, which it names no key beside.
+fn machines_own(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    item: &Item<'_>,
+    whose: &str,
+    findings: &mut Findings,
+) -> bool {
+    let mut gateways = cluster.of_kind("Gateway");
+    let is_platforms = gateways.any(|gateway| gateway.namespace == policy.namespace);
+    if cluster.mode.is_live && !is_platforms {
+        let says = "names no key, and the account of the gate's own machine is for policies of the Gateway's namespace";
+        findings.fault(&item.spot, says, "name a Secret, or move the policy there");
+        return false;
+    }
+    findings.warn(&item.spot, format!("names no key: {whose} is used"), "");
+    true
+}
+
+/// What the gate brings where another issuer vouches for it to Google.
+fn federated(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    item: &Item<'_>,
+    project_name: Option<&str>,
+    findings: &mut Findings,
+) -> Option<Tree> {
+    let mut of = item.fields(findings);
+    let project = of.needed_text("projectID", findings);
+    let pool = of.needed_text("workloadIdentityPoolName", findings);
+    let provider = of.needed_text("workloadIdentityProviderName", findings);
+    let acted = of.take("serviceAccountImpersonation").and_then(|item| {
+        let mut of = item.fields(findings);
+        let name = of.needed_text("serviceAccountName", findings);
+        of.end(findings);
+        name
+    });
+    let exchanged = of.need("oidcExchangeToken", findings);
+    of.end(findings);
+    let exchanged = exchanged?;
+    let mut of = exchanged.fields(findings);
+    let token = oidc::token(cluster, policy, &mut of, findings);
+    of.end(findings);
+    let audience = format!(
+        "//iam.googleapis.com/projects/{}/locations/global/workloadIdentityPools/{}/providers/{}",
+        project?.value, pool?.value, provider?.value
+    );
+    let account = match (acted, project_name) {
+        // Its name alone is of the project that is called.
+        (Some(said), Some(project)) if !said.value.contains('@') => {
+            let address = format!("{}@{project}.iam.gserviceaccount.com", said.value);
+            Some(Tree::text(address).of(&said.spot))
+        }
+        (Some(said), _) => Some(Tree::text(said.value).of(&said.spot)),
+        (None, _) => None,
+    };
+    let federation = Tree::map([
+        ("audience", Some(Tree::text(audience).of(&item.spot))),
+        ("token", Some(token?)),
+        ("service_account", account),
+    ]);
+    Some(Tree::map([("federation", Some(federation))]))
+}
+
+/// A role that a token of another issuer lets the gate take.
+fn role(
+    cluster: &Cluster<'_>,
+    policy: &Object<'_>,
+    item: &Item<'_>,
+    findings: &mut Findings,
+) -> Option<Tree> {
+    let mut of = item.fields(findings);
+    let role = of.needed_text("awsRoleArn", findings);
+    let token = oidc::token(cluster, policy, &mut of, findings);
+    of.end(findings);
+    let role = role?;
+    Some(Tree::map([
+        ("role_arn", Some(Tree::text(role.value).of(&role.spot))),
+        ("token", Some(token?)),
+    ]))
 }
 
 fn aws(
@@ -237,19 +351,35 @@ fn aws(
 ) -> Option<Tree> {
     let mut of = item.fields(findings);
     let region = of.needed_text("region", findings);
-    let own =
-        "write credential: { aws: { web_identity: … } } in a file of ours, or credentialsFile";
-    of.refuse(&[("oidcExchangeToken", own)], findings);
     let file = of.take("credentialsFile");
+    let exchanged = of.take("oidcExchangeToken");
     of.end(findings);
-    let Some(file) = file else {
-        let says = "names no keys, and which of the machine's is meant is not guessed";
-        findings.fault(
-            &item.spot,
-            says,
-            "write credentialsFile, or credential: { aws: { imds: true } } in a file of ours",
-        );
+    let in_region = |region: Option<Said<String>>, name, from: Tree| {
+        let region = region?;
+        let region = Tree::text(region.value).of(&region.spot);
+        Some(Tree::map([("region", Some(region)), (name, Some(from))]))
+    };
+    if let (Some(_), Some(exchanged)) = (&file, &exchanged) {
+        let says = "stands beside credentialsFile, and one says who the gate is";
+        findings.fault(&exchanged.spot, says, "keep one of them");
         return None;
+    }
+    if let Some(exchanged) = exchanged {
+        let role = role(cluster, policy, &exchanged, findings)?;
+        return in_region(region, "web_identity", role);
+    }
+    let Some(file) = file else {
+        let is_given = machines_own(
+            cluster,
+            policy,
+            item,
+            "what AWS's chain of defaults finds of the machine",
+            findings,
+        );
+        let chain = Tree::Plain("true".into());
+        return is_given
+            .then(|| in_region(region, "default_chain", chain))
+            .flatten();
     };
     let mut of = file.fields(findings);
     let profile = of

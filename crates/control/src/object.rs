@@ -18,6 +18,7 @@ const DISCOVERY: &str = "discovery.k8s.io";
 pub(crate) const GLOO: &str = "gloo.solo.io";
 const GLOO_GATEWAY: &str = "gateway.solo.io";
 const KUSTOMIZE: &str = "kustomize.config.k8s.io";
+const KUSTOMIZED: &str = "give what `kubectl kustomize` makes of it";
 pub(crate) const INFERENCE: &str = "inference.networking.k8s.io";
 
 /// What becomes of a kind.
@@ -231,7 +232,14 @@ pub(crate) fn is_object(node: &Node) -> bool {
 
 /// Whether a document is one, or would be if it said all that one has to say.
 pub(crate) fn looks_like_object(node: &Node) -> bool {
-    let of_objects = ["apiVersion", "kind", "metadata", "spec", "stringData"];
+    let of_objects = [
+        "apiVersion",
+        "kind",
+        "metadata",
+        "spec",
+        "stringData",
+        "resources",
+    ];
     of_objects.iter().any(|name| member(node, name).is_some())
 }
 
@@ -267,7 +275,12 @@ pub(crate) fn objects<'n>(
     let (Some(version), Some(kind)) = (text(node, "apiVersion"), text(node, "kind")) else {
         let of = named_in(node);
         let says = format!("is no object of Kubernetes: {of}");
-        findings.fault(&nowhere, says, "");
+        // A kustomization need not say what it is.
+        let hint = match member(node, "resources") {
+            Some(_) => KUSTOMIZED,
+            None => "",
+        };
+        findings.fault(&nowhere, says, hint);
         return Vec::new();
     };
     if kind == "List" || kind.ends_with("List") && member(node, "items").is_some() {
@@ -428,7 +441,7 @@ fn unknown(spot: &Spot, group: &str, kind: &str, findings: &mut Findings) {
     let kinds: Vec<&str> = KINDS.iter().map(|(_, kind, ..)| *kind).collect();
     let of_kind = KINDS.iter().find(|(_, known, ..)| *known == kind);
     let hint = match (of_kind, nearest(kind, &kinds)) {
-        _ if group == KUSTOMIZE => "give what `kubectl kustomize` makes of it".to_owned(),
+        _ if group == KUSTOMIZE => KUSTOMIZED.to_owned(),
         (Some((group, ..)), _) => format!("{kind} is of the group {}", quoted(group)),
         (None, Some(near)) => format!("did you mean {near}?"),
         (None, None) => String::new(),

@@ -34,6 +34,9 @@ const HURRIED_MAX: usize = 1024;
 /// Batches of users that are on no disk, and that are remembered until they are charged.
 const USERS_MAX: usize = 4096;
 
+/// Rows of a ledger that are looked at for calls of files and batches, where nothing else is known of any.
+const LOOKED_BACK: u32 = 1_000_000;
+
 type Work = Box<dyn FnOnce(&mut Open) + Send>;
 
 /// The open database.
@@ -45,6 +48,7 @@ pub struct Batches {
     users: Mutex<HashMap<At, Arc<str>>>,
     stats: Arc<Mutex<Unsettled>>,
     half_made: Vec<Thing>,
+    is_lost: bool,
 }
 
 /// What its thread has.
@@ -80,6 +84,8 @@ impl Batches {
     pub fn open(ledger: &Path) -> Result<Self, BatchesError> {
         let ledger = real(ledger);
         let path = beside(&ledger, SUFFIX);
+        // One that was there and is not any more: the ledger has calls of which it knew whose they were.
+        let is_lost = !path.exists() && has_calls(&ledger).unwrap_or(false);
         let mut table = Table::open(&path).map_err(|says| BatchesError::Open {
             path: path.display().to_string(),
             says,
@@ -111,7 +117,14 @@ impl Batches {
             users: Mutex::default(),
             stats,
             half_made,
+            is_lost,
         })
+    }
+
+    /// There was no file, though calls of files and batches stand among the ledger's newest rows: it was lost.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     /// What was being made when the process ended that had it before: it may be there at its provider, and is nobody's.
@@ -308,6 +321,16 @@ impl BatchStore for Batches {
         let stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         stats.clone()
     }
+}
+
+/// Whether calls of files and batches that were served stand among the newest rows of a ledger; `None` where it cannot be read.
+fn has_calls(ledger: &Path) -> Option<bool> {
+    let reading = connect_to_read(ledger).ok()?;
+    let sql = format!(
+        "SELECT EXISTS (SELECT 1 FROM settled WHERE seq > (SELECT max(seq) FROM settled) - {LOOKED_BACK} \
+         AND operation IN ('files', 'batches') AND status = 200)"
+    );
+    reading.query_row(&sql, [], |found| found.get(0)).ok()
 }
 
 /// The file beside a ledger that says whose files and batches are, where there is one.

@@ -100,16 +100,15 @@ impl Ledger {
                     workload: &caller.workload,
                     caller: Some(&caller),
                 };
-                // What this process has counted stands in its place already.
-                if levels.own_held(budget, period, &who).is_none() {
-                    let span = budget.calendar.span(period);
-                    let begun = by_span.entry(span).or_default();
-                    begun.own.entry(OwnSubject::of(&caller)).or_default().push((
-                        Arc::clone(&caller),
-                        nth,
-                        period,
-                    ));
-                }
+                let span = budget.calendar.span(period);
+                let begun = by_span.entry(span).or_default();
+                let own = begun.own.entry(OwnSubject::of(&caller)).or_default();
+                own.push(BegunOwn {
+                    nth,
+                    period,
+                    stood: levels.own_held(budget, period, &who).unwrap_or(0),
+                    caller: Arc::clone(&caller),
+                });
             }
         }
         if by_span.is_empty() {
@@ -149,6 +148,7 @@ impl Ledger {
         // All of it is read, or nothing counts: a part would stand for the whole.
         for (budgets, sums, unsure, calls) in read_of {
             let mut found = Found::default();
+            budgets.clear_own(levels);
             for sum in &sums {
                 budgets.add(sum, levels, &mut found);
             }
@@ -271,8 +271,28 @@ impl OwnCounted {
 #[derive(Default)]
 struct Begins<'a> {
     shared: Vec<Begun<'a>>,
-    /// By whose they are: who brings them, and so manieth of theirs.
-    own: HashMap<OwnSubject, Vec<(Arc<Caller>, usize, budget::Period)>>,
+    /// By whose they are.
+    own: HashMap<OwnSubject, Vec<BegunOwn>>,
+}
+
+/// A budget that a caller brings and that begins, with the running period.
+struct BegunOwn {
+    caller: Arc<Caller>,
+    /// Which of its budgets.
+    nth: usize,
+    period: budget::Period,
+    /// What stood in its place before the file was read.
+    stood: u64,
+}
+
+impl BegunOwn {
+    fn of(&self) -> Option<(&OwnBudget, Who<'_>)> {
+        let who = Who {
+            workload: &self.caller.workload,
+            caller: Some(&self.caller),
+        };
+        Some((self.caller.budgets.get(self.nth)?, who))
+    }
 }
 
 impl Begins<'_> {
@@ -344,6 +364,17 @@ impl Begins<'_> {
         });
     }
 
+    /// Empties the places of callers' own budgets. One that was taken away and is given again stands there as it was left: that is on record
+    /// too, with what was used meanwhile. What came while the file was read stays; what ended meanwhile is gone already.
+    fn clear_own(&self, levels: &Levels) {
+        for begun in self.own.values().flatten() {
+            if let Some((budget, who)) = begun.of() {
+                let stands = levels.own_held(budget, begun.period, &who).unwrap_or(0);
+                levels.clear_own(budget, begun.period, &who, begun.stood.min(stands));
+            }
+        }
+    }
+
     fn each_own(
         &self,
         workload: Option<&str>,
@@ -354,13 +385,9 @@ impl Begins<'_> {
             return;
         }
         let subject = OwnSubject::of_row(workload.unwrap_or_default(), subject);
-        for (caller, nth, period) in self.own.get(&subject).into_iter().flatten() {
-            let who = Who {
-                workload: &caller.workload,
-                caller: Some(caller),
-            };
-            if let Some(budget) = caller.budgets.get(*nth) {
-                f(budget, *period, &who);
+        for begun in self.own.get(&subject).into_iter().flatten() {
+            if let Some((budget, who)) = begun.of() {
+                f(budget, begun.period, &who);
             }
         }
     }

@@ -159,6 +159,8 @@ struct Active {
     failed: Option<(Failure, EndpointId)>,
     /// What a filter could not say of the call.
     unfit: Option<Box<Unsaid>>,
+    /// Its prompt is more than its body holds: nobody here knows what it comes to.
+    is_prompt_unseen: bool,
     /// The client asked for a stream.
     stream: bool,
     /// It may run twice.

@@ -335,7 +335,7 @@ impl Prices {
 }
 
 impl Price {
-    /// So many millionths of it, without an id; `None` where that is no whole number of units.
+    /// So many millionths of it, for calls of batches, without an id; `None` where that is no whole number of units.
     #[must_use]
     pub fn share(&self, millionths: u32) -> Option<Self> {
         let part = |Pico(all): Pico| {
@@ -363,7 +363,10 @@ impl Price {
         });
         Some(Self {
             id: "".into(),
-            whose: Arc::clone(&self.whose),
+            whose: match &*self.whose {
+                "" => "batches".into(),
+                whose => format!("{whose}, in batches").into(),
+            },
             currency: Arc::clone(&self.currency),
             request: part(self.request)?,
             rates: rates(&self.rates)?,

@@ -9,6 +9,7 @@ mod reply;
 use std::sync::Arc;
 use std::time::Duration;
 
+use wire::batch::Api;
 use wire::call::CallFault;
 pub use wire::dialect::ErrorFormat;
 use wire::head::RequestHead;
@@ -98,6 +99,20 @@ pub enum Refusal {
     Operation {
         /// Method and path; visible ASCII, of bounded length.
         call: String,
+    },
+    /// A call of files or batches, which no route of the workload keeps for its API.
+    #[error(
+        "{call}: files and batches are kept on a route that says `batches`, and no route of this workload says it{}",
+        api.map_or("", |api| match api {
+            Api::OpenAi => " for OpenAI's API (`batches: { api: openai }`)",
+            Api::Anthropic => " for Anthropic's API (`batches: { api: anthropic }`)",
+        })
+    )]
+    NoBatches {
+        /// Method and path; visible ASCII, of bounded length.
+        call: String,
+        /// Whose API alone has it.
+        api: Option<Api>,
     },
     /// A call of plain HTTP that no route of the workload takes.
     #[error("no route of this workload takes {call}")]
@@ -668,13 +683,18 @@ impl Refusal {
     #[must_use]
     pub fn operation(head: &RequestHead) -> Self {
         let call = call_of(head);
-        match meant(head.path()) {
-            Some(meant) => Self::OtherPath {
+        let asked = wire::batch::asked(head.method, head.path());
+        match (asked, meant(head.path())) {
+            (Some(Ok(named)), _) => Self::NoBatches {
+                call,
+                api: named.api,
+            },
+            (_, Some(meant)) => Self::OtherPath {
                 call,
                 meant,
                 is_below_root: true,
             },
-            None => Self::Operation { call },
+            (_, None) => Self::Operation { call },
         }
     }
 

@@ -56,6 +56,33 @@ pub fn choose<'s>(
     })
 }
 
+/// Why no route takes a model whose name one would, for the log.
+#[cold]
+pub(crate) fn why_private(
+    snapshot: &Snapshot,
+    workload: WorkloadId,
+    model: &str,
+) -> Option<Box<str>> {
+    let grants = snapshot.grants(workload).iter();
+    let mut routes = grants.filter_map(|grant| snapshot.route(grant.route));
+    let route = routes.find(|route| takes(route, model))?;
+    let mut backends = route.backends.iter().filter_map(|id| snapshot.backend(*id));
+    let named = backends.find_map(|backend| {
+        let mut names = backend.model_names.iter();
+        let (gate, _) = names.find(|(gate, own)| ***own == *model && ***gate != *model)?;
+        let name = &backend.name;
+        Some(format!(
+            "{model:?} is what the backend {name} calls {gate} (`model_names`); a route serves it by that name where it has it under `match`"
+        ))
+    });
+    let says = named.unwrap_or_else(|| {
+        format!(
+            "{model:?} is another spelling of a model in the paths of a backend's API; a route serves it as it is spelt where it has it under `match`"
+        )
+    });
+    Some(says.into())
+}
+
 /// Whether a route lets its calls name this model besides their own: one that it takes as it is written, since nobody puts another name
 /// in its place; where the route says the model, that one.
 #[must_use]
@@ -213,7 +240,9 @@ fn names_of(snapshot: &Snapshot, route: &Route) -> Vec<Arc<str>> {
         None => {
             let served = route.backends.iter().filter_map(|b| snapshot.backend(*b));
             let known = served.flat_map(Backend::known_models);
-            names.extend(known.filter(|name| takes(route, name)).cloned());
+            let is_offered =
+                |name: &&Arc<str>| takes(route, name) && !snapshot.is_private_name(route, name);
+            names.extend(known.filter(is_offered).cloned());
         }
     }
     names
@@ -263,12 +292,34 @@ pub fn models_of(
         }
         known.retain(|name| caller.may_ask(name));
     }
+    known.retain(|name| !is_left_out(snapshot, workload, name));
     let asks_upstream = !is_whole
         && match told_of(path) {
-            Some(id) => !known.iter().any(|name| *name.as_bytes() == *id),
-            None => has_one_upstream(snapshot, workload),
+            Some(id) => {
+                let is_known = known.iter().any(|name| *name.as_bytes() == *id);
+                !is_known && !is_left_out(snapshot, workload, &String::from_utf8_lossy(&id))
+            }
+            None => has_one_upstream(snapshot, workload) && !leaves_out(snapshot, workload),
         };
     (!asks_upstream).then_some(known)
+}
+
+/// Whether the route that a workload's calls of this model take leaves it out of lists.
+fn is_left_out(snapshot: &Snapshot, workload: WorkloadId, model: &str) -> bool {
+    leaves_out(snapshot, workload)
+        && choose(snapshot, workload, Some(model)).is_ok_and(|chosen| {
+            let mut unlisted = chosen.route.unlisted.iter();
+            unlisted.any(|pattern| pattern.takes(model))
+        })
+}
+
+/// Whether any route of a workload leaves models out: an upstream's whole list would tell of them.
+fn leaves_out(snapshot: &Snapshot, workload: WorkloadId) -> bool {
+    let mut grants = snapshot.grants(workload).iter();
+    grants.any(|grant| {
+        let route = snapshot.route(grant.route);
+        route.is_some_and(|route| !route.unlisted.is_empty())
+    })
 }
 
 /// Whether all routes of a workload lead to the same backends.

@@ -162,6 +162,8 @@ pub struct Route {
     pub is_plain: bool,
     /// Models it takes; empty takes any.
     pub models: Vec<ModelPattern>,
+    /// Models that it takes and that lists of models leave out.
+    pub unlisted: Vec<ModelPattern>,
     /// Backends in order of preference; at least one.
     pub backends: Vec<BackendId>,
     /// One for each backend, where each call goes to one of them alone, drawn by these; else empty ([`Snapshot::is_balanced`]).
@@ -268,12 +270,15 @@ impl Snapshot {
         self.workload(id).map_or(&[], |workload| &workload.grants)
     }
 
-    /// Whether a name is no model's as the gate names them, but what a backend of this route uses for one.
+    /// Whether a name is no model's as the gate names them, but what a backend of this route uses for one, or another spelling of one there.
     #[must_use]
     #[inline]
     pub fn is_private_name(&self, route: &Route, name: &str) -> bool {
         let mut backends = route.backends.iter().filter_map(|id| self.backend(*id));
-        backends.any(|b| !b.model_names.is_empty() && b.is_private_name(name))
+        backends.any(|b| {
+            (!b.model_names.is_empty() && b.is_private_name(name))
+                || (b.path_spellings.is_some() && b.is_other_spelling(name, &route.models))
+        })
     }
 
     /// The calls that each route of a workload lists, in the order of the routes.

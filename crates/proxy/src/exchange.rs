@@ -79,6 +79,9 @@ pub(crate) async fn serve<D: Downstream>(
                 let verdict =
                     attempt::run(&mut active, plan, head, &body, response, client, deadline).await;
                 if !matches!(verdict, Verdict::Attempt(_) | Verdict::Ask(_)) {
+                    if matches!(&verdict, Verdict::Relay(relay) if relay.is_stream) {
+                        active.look_for_prompt(&body);
+                    }
                     if let Some(most) = active.backpressure(&body) {
                         // Boxed: rare, and its state would make every exchange larger.
                         Box::pin(active.await_room_to_count(&body, most)).await;

@@ -20,6 +20,7 @@ use policy::mcp::Mark;
 use policy::snapshot::Snapshot;
 
 use self::own_lists::OwnLists;
+use crate::tools::Failed;
 
 /// Most bytes of all answers of servers of tools that a worker reads at one time: what one server floods it with leaves room for
 /// calls of others, and for calls to models.
@@ -37,6 +38,32 @@ pub(crate) struct Tools {
     speaks: RefCell<HashMap<Spoken, (Mono, Speaks)>>,
     /// Bytes of answers that are being read.
     answers: Cell<usize>,
+    pub(crate) unopened: Unopened,
+}
+
+/// What came last of opening a server for a caller, where that was nothing: it is so for all who waited for it, and they do not fail one
+/// after the other.
+#[derive(Default)]
+pub(crate) struct Unopened(RefCell<HashMap<Mark, (Mono, Failed)>>);
+
+/// Of so many callers and servers; who waits for one that was forgotten asks it himself.
+const UNOPENED_MAX: usize = 1024;
+
+impl Unopened {
+    pub(crate) fn keep(&self, mark: Mark, now: Mono, failed: &Failed) {
+        let mut kept = self.0.borrow_mut();
+        if kept.len() >= UNOPENED_MAX {
+            kept.clear();
+        }
+        kept.insert(mark, (now, failed.clone()));
+    }
+
+    /// Why it was not opened since then.
+    pub(crate) fn since(&self, mark: &Mark, began: Mono) -> Option<Failed> {
+        let kept = self.0.borrow();
+        let (at, failed) = kept.get(mark)?;
+        (*at >= began).then(|| failed.clone())
+    }
 }
 
 /// How long it is kept what a server speaks.
@@ -137,6 +164,7 @@ impl Tools {
             failures: Failures::default(),
             speaks: RefCell::default(),
             answers: Cell::default(),
+            unopened: Unopened::default(),
         })
     }
 

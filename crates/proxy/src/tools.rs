@@ -28,6 +28,7 @@ mod rule;
 mod search;
 mod session;
 mod standing;
+mod still;
 mod stream;
 mod tasks;
 

@@ -11,6 +11,7 @@ mod caller;
 mod google;
 mod kept;
 mod oauth;
+mod subject;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -221,6 +221,14 @@ impl Services {
             return Ok(Arc::clone(open) as _);
         }
         let opened = Batches::open(ledger).map_err(|fault| format!("batches: {fault}"))?;
+        if opened.is_lost() {
+            tracing::warn!(
+                ledger = %ledger.display(),
+                see = "docs/batches.md#what-holds",
+                "there was no .batches file beside the ledger, which has calls of files and batches: it was lost, their ids are nobody's now, and batches \
+                 that were not counted stay so; put it back from a backup"
+            );
+        }
         for half in opened.half_made() {
             tracing::error!(
                 workload = &*half.owner.workload,

@@ -69,6 +69,19 @@ impl Dialect {
         }
     }
 
+    /// How a model's name may begin in a path of its API where it stands for the one without that beginning; none where its bodies name
+    /// the model, and paths do not.
+    #[must_use]
+    pub const fn path_spellings(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Gemini => Some(&["models/"]),
+            Self::Vertex => Some(&["models/", "publishers/", "google/"]),
+            Self::AnthropicOnVertex => Some(&["models/", "publishers/", "anthropic/"]),
+            Self::Azure | Self::Bedrock => Some(&[]),
+            Self::OpenAi | Self::Anthropic | Self::Responses | Self::Cohere => None,
+        }
+    }
+
     /// The header in which its API takes keys.
     #[must_use]
     pub const fn key_header(self) -> &'static str {

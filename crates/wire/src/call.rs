@@ -7,6 +7,7 @@
 
 mod besides;
 mod cursor;
+mod elsewhere;
 mod event;
 mod fault;
 mod form;
@@ -25,6 +26,7 @@ mod user;
 mod whole;
 
 pub use besides::Besides;
+pub use elsewhere::is_prompt_elsewhere;
 pub use event::{ClientEvent, Ended, ends_call, error_event, error_event_of};
 pub use fault::{CallFault, CallFaultKind};
 pub use form::{Boundary, FormFault};

@@ -12,6 +12,7 @@ use policy::secret::Secret;
 use zeroize::Zeroizing;
 
 use super::Issued;
+use super::federation::Federation;
 use super::grant::ANSWER_BYTES_MAX;
 use super::metadata::{MetadataMethod, MetadataRequest};
 use super::moment::until;
@@ -38,6 +39,8 @@ pub struct SessionKeys {
 pub enum KeysRequest {
     /// At the token service, with a token of another issuer.
     WebIdentity(WebIdentity),
+    /// The same, with a token that is asked for first.
+    Federated(Box<Federation>, WebIdentity),
     /// At the machine's metadata service, which is here, with the path `/`.
     Instance(Url),
     /// At the container's agent (ECS task roles, EKS Pod Identity).
@@ -66,6 +69,10 @@ impl KeysRequest {
     pub(super) async fn fetch(&self, client: &Client) -> Result<Issued<SessionKeys>, Fault> {
         match self {
             Self::WebIdentity(request) => request.fetch(client).await,
+            Self::Federated(federation, request) => {
+                federation.fetch(client).await?;
+                request.fetch(client).await
+            }
             Self::Instance(url) => of_instance(url, client).await,
             Self::Container { url, token } => {
                 let proof = token.iter();

@@ -131,7 +131,7 @@ pub enum GoogleFrom {
     },
     /// The machine's own, from its metadata server at this address.
     Metadata(String),
-    /// Somebody whose token another issuer wrote into a file.
+    /// Somebody for whom another issuer vouches.
     External {
         /// Who gives a token for that one.
         url: String,
@@ -139,13 +139,22 @@ pub enum GoogleFrom {
         audience: String,
         /// What it is.
         subject_token_type: String,
-        /// The file; read each time.
-        file: PathBuf,
-        /// The member of the file's JSON that holds it; without one it is the file's whole text.
-        member: Option<String>,
+        /// It.
+        token: SubjectToken,
         /// Where a service account's token is given for what was given, and how long that is to live.
         impersonation: Option<(String, Duration)>,
     },
+}
+
+/// A token of another issuer, which whoever gives one for it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SubjectToken {
+    /// In a file that is read each time: its whole text, or this member of its JSON.
+    File(PathBuf, Option<String>),
+    /// Asked for each time, at the endpoint that the source says.
+    Asked(Box<TokenSource>),
+    /// Asked for each time, at the endpoint that this issuer's document says.
+    AskedOf(String, Box<TokenSource>),
 }
 
 /// Who the gate is to Microsoft Entra.
@@ -173,8 +182,8 @@ pub enum AzureProof {
     Secret(Secret),
     /// A certificate, PEM, and its key, PEM.
     Certificate(Vec<u8>, Secret),
-    /// A token of another issuer, in a file that is read each time.
-    File(PathBuf),
+    /// A token of another issuer.
+    Token(SubjectToken),
 }
 
 /// With which keys requests are signed, and for what.
@@ -208,8 +217,8 @@ pub enum AwsFrom {
         role_arn: String,
         /// What the session is called.
         session_name: String,
-        /// File with the token; read each time.
-        file: PathBuf,
+        /// The token.
+        token: SubjectToken,
     },
     /// Those of the machine's role, from its metadata service at this address.
     Instance(String),

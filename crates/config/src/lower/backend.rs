@@ -206,6 +206,7 @@ impl super::Lowering<'_> {
             is_unready: written.unready.get().is_some_and(|at| at.value.0),
             models: self.models(written),
             model_names: self.model_names(written),
+            path_spellings: path_spellings(written),
             filters,
             timeouts: self.timeouts(written),
             ejection: self.ejection(written),
@@ -491,4 +492,15 @@ fn key_header(written: &Backend) -> &'static str {
 /// A position as an id; the document's bound on values keeps it far below `u32::MAX`.
 pub(super) fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// Second spellings of models in paths of the APIs that it speaks, where any names a model there.
+fn path_spellings(written: &Backend) -> Option<Box<[&'static str]>> {
+    let spoken = written.dialect.items().iter();
+    let spelt = spoken.filter_map(|at| at.value.0.path_spellings());
+    let mut spelt = spelt.peekable();
+    spelt
+        .peek()
+        .is_some()
+        .then(|| spelt.flatten().copied().collect())
 }

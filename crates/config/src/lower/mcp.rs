@@ -287,6 +287,7 @@ impl super::Lowering<'_> {
                 name: name.into(),
                 is_plain: true,
                 models: Vec::new(),
+                unlisted: Vec::new(),
                 backends: backends.map(|server| server.backend).collect(),
                 model: None,
                 output_max: None,

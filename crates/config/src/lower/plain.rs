@@ -107,6 +107,7 @@ impl super::Lowering<'_> {
         let of_models = [
             ("match.model", model),
             ("model", !route.model.is_absent()),
+            ("unlisted", !route.unlisted.is_absent()),
             ("output_max", !route.output_max.is_absent()),
             ("billed_by", !route.billed_by.is_absent()),
             ("abandon", !route.abandon.is_absent()),

@@ -115,6 +115,7 @@ impl super::Lowering<'_> {
                 name,
                 is_plain,
                 models: models.iter().map(lowered).collect(),
+                unlisted: self.left_out_of_lists(route),
                 weights: self.weights(route, place, targets.len()),
                 backends: targets,
                 model: route.model.get().map(|at| Arc::from(at.value.0.as_str())),
@@ -305,6 +306,18 @@ impl super::Lowering<'_> {
         } else {
             written.0.iter().map(|at| at.value.clone()).collect()
         })
+    }
+
+    /// The models that its lists leave out.
+    fn left_out_of_lists(&mut self, route: &Route) -> Vec<ModelPattern> {
+        let mut seen = HashSet::new();
+        for at in route.unlisted.items() {
+            if !seen.insert(&at.value) {
+                self.twice(at);
+            }
+        }
+        let written = route.unlisted.items().iter();
+        written.map(|at| lowered(&at.value)).collect()
     }
 
     #[expect(

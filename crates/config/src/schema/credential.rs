@@ -128,15 +128,51 @@ record! {
 }
 
 record! {
-    /// Who the gate is to Google Cloud: exactly one of `key_file` and `metadata`.
+    /// A token of another issuer, which the gate asks for (client credentials) each time that it is to be shown.
+    IssuedToken {
+        /// The issuer, whose discovery document says where its tokens are given; one of `issuer` and `token_url`.
+        optional issuer: At<Text>,
+        /// The token endpoint, in place of an issuer.
+        optional token_url: At<Target>,
+        /// The gate's own name there.
+        required client_id: At<Text>,
+        /// Its secret there.
+        required client_secret: Bearer,
+        /// How name and secret are sent: basic or post. Default basic.
+        optional client_auth: At<ClientAuth>,
+        /// What the token is to allow.
+        optional scope: OneOrMany<Text>,
+        /// Whom it is for, where the endpoint asks.
+        optional audience: OneOrMany<Text>,
+        /// Where it is for (RFC 8707), where the endpoint asks.
+        optional resource: OneOrMany<Text>,
+    }
+}
+
+record! {
+    /// Workload identity federation with Google Cloud, by a token that the gate asks another issuer for.
+    Federation {
+        /// The provider: //iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER.
+        required audience: At<Text>,
+        /// The token of the other issuer.
+        required token: IssuedToken,
+        /// The service account whose token is asked for with Google's, by its address; Google's own is sent unless said.
+        optional service_account: At<Text>,
+    }
+}
+
+record! {
+    /// Who the gate is to Google Cloud: exactly one of `key_file`, `federation` and `metadata`.
     Google {
         /// The JSON of a service account (service_account) or of workload identity federation (external_account); watched.
         optional key_file: At<SecretFile>,
+        /// Somebody for whom another issuer vouches, which the gate asks for a token.
+        optional federation: Federation,
         /// true: the service account of the machine, from its metadata server.
         optional metadata: At<Flag>,
         /// What the token is to allow. Default https://www.googleapis.com/auth/cloud-platform.
         optional scope: OneOrMany<Text>,
-        /// Another address of the metadata server.
+        /// Another address of the metadata server, or with `federation` of Google's token services.
         optional endpoint: At<Target>,
         /// PEM file with the roots to trust at the token endpoint, in place of the system's.
         optional ca: At<File>,
@@ -158,6 +194,8 @@ record! {
         optional key: At<SecretFile>,
         /// File with a token of another issuer, in place of a secret; read anew as it is replaced.
         optional federated_token_file: At<SecretFile>,
+        /// A token of another issuer that the gate asks for, in place of a secret.
+        optional federated_token: IssuedToken,
         /// true: the identity of the machine, from its metadata service.
         optional managed_identity: At<Flag>,
         /// What the token is to allow. Default https://cognitiveservices.azure.com/.default.
@@ -172,7 +210,7 @@ record! {
 }
 
 record! {
-    /// With whose keys requests are signed for AWS: `access_key_id` and `secret_access_key`, `web_identity`, `imds`, or `container`.
+    /// With whose keys requests are signed for AWS: `access_key_id` and `secret_access_key`, `web_identity`, `imds`, `container`, or `default_chain`.
     Aws {
         /// The region of the service.
         required region: At<Name>,
@@ -190,6 +228,8 @@ record! {
         optional imds: At<Flag>,
         /// true: the role of the container, from its agent (ECS, EKS Pod Identity), as the environment says.
         optional container: At<Flag>,
+        /// true: the first that there is of keys in the environment, a role's token that it names, the container's role, the machine's.
+        optional default_chain: At<Flag>,
         /// Another address of the token service or of the metadata service.
         optional endpoint: At<Target>,
         /// PEM file with the roots to trust at the token service, in place of the system's.
@@ -198,12 +238,14 @@ record! {
 }
 
 record! {
-    /// A role at AWS, and the token that lets the gate take it.
+    /// A role at AWS, and the token that lets the gate take it: exactly one of `token_file` and `token`.
     WebIdentity {
         /// The role.
         required role_arn: At<Text>,
         /// File with the token; read anew as it is replaced.
-        required token_file: At<SecretFile>,
+        optional token_file: At<SecretFile>,
+        /// The token, which the gate asks another issuer for.
+        optional token: IssuedToken,
         /// What the session is called in the account's logs. Default tollgate.
         optional session_name: At<Name>,
     }

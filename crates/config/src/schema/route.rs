@@ -26,6 +26,8 @@ record! {
         optional weights: OneOrMany<Count<1000000>>,
         /// The model sent upstream in place of the client's.
         optional model: At<Model>,
+        /// Models that it takes and that lists of models leave out, by name, or by the start of a name and a `*`. None unless said.
+        optional unlisted: OneOrMany<Pattern>,
         /// Rates, each counted for each workload apart, or for each key or user of it.
         optional limits: ListOf<Limit>,
         /// The most tokens that one answer can have, held for a call that has no cap of its own.

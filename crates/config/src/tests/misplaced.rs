@@ -60,12 +60,16 @@ backends:
   i: { url: https://one.example/v1, credential: { azure: { tenant: t, client_id: a, client_secret: { inline: six }, scope: s, authority: https://login.example, ca: gate.pem } } }
   j: { url: https://one.example/v1, credential: { azure: { tenant: t, client_id: a, certificate: gate.pem, key: gate.key } } }
   k: { url: https://one.example/v1, credential: { azure: { tenant: t, client_id: a, federated_token_file: secrets/a } } }
+  p: { url: https://one.example/v1, credential: { azure: { tenant: t, client_id: a, federated_token: { issuer: https://login.example, client_id: gate, client_secret: { file: secrets/a }, client_auth: post, scope: [a], audience: b, resource: c } } } }
+  q: { url: https://one.example/v1, credential: { google: { federation: { audience: a, service_account: b@c.example, token: { token_url: https://login.example/token, client_id: gate, client_secret: { env: KEY } } }, endpoint: http://127.0.0.1:1 } } }
+  r: { url: https://one.example/v1, credential: { aws: { region: r, web_identity: { role_arn: a, token: { issuer: https://login.example, client_id: gate, client_secret: { inline: six } } } } } }
+  s: { url: https://one.example/v1, credential: { aws: { region: r, default_chain: true } } }
   l: { url: https://one.example/v1, credential: { azure: { managed_identity: true, client_id: a, endpoint: http://127.0.0.1:1 } } }
   m: { url: https://one.example/v1, credential: { aws: { region: r, service: s, access_key_id: AKIAIOSFODNN7EXAMPLE, secret_access_key: { file: secrets/a }, session_token: { env: KEY }, ca: gate.pem } } }
   n: { url: https://one.example/v1, credential: { aws: { region: r, web_identity: { role_arn: a, token_file: secrets/a, session_name: n }, endpoint: http://127.0.0.1:1 } } }
   o: { url: https://one.example/v1, credential: { aws: { region: r, imds: true, container: false } }, client_certificate: { certificate: gate.pem, key: gate.key }, headers: { x-own: a }, query: { b: c } }
 routes:
-  - { workload: w, backend: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o], billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
+  - { workload: w, backend: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s], unlisted: try-*, billed_by: reported, forward_headers: [x-title], return_headers: x-ms, unread: [ { call: GET /v1/files, shared: true, tokens: 1, money: 1 } ] }
 tokenizers: { m: harmony, n: { file: tokenizer.json, template: chat.jinja, settings: settings.json, engine: { default_chat_template_kwargs: { enable_thinking: false }, exclude_tools_when_tool_choice_none: true, content_format: openai, max_model_len: 4096 } } }
 counting: { calibration: { every: 1h, timeout: 1s }, threads: 1, queue: 1MiB, longest: 1MiB, wait: 1s, prompt_tolerance: 1, output_tolerance: 2 }
 ledger: { path: usage.db, postgres: { file: secrets/db } }

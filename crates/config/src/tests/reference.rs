@@ -68,5 +68,5 @@ fn every_example_of_a_credential_is_taken_without_a_word() {
             Err(faults) => panic!("{text}\n{faults}"),
         }
     }
-    assert_eq!(seen, 6);
+    assert_eq!(seen, 7);
 }

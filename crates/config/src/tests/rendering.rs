@@ -240,6 +240,10 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
             }
         )
         .unwrap();
+        if !route.unlisted.is_empty() {
+            let unlisted: Vec<_> = route.unlisted.iter().map(model).collect();
+            writeln!(out, "  unlisted {unlisted:?}").unwrap();
+        }
         if let Some(most) = route.output_max {
             writeln!(out, "  output_max={most}").unwrap();
         }

@@ -81,7 +81,15 @@ fn the_schema_and_the_decoder_have_the_same_fields() {
         ),
         ("TokenExchange", "backends: { b: { credential: { exchange: "),
         ("Google", "backends: { b: { credential: { google: "),
+        (
+            "Federation",
+            "backends: { b: { credential: { google: { federation: ",
+        ),
         ("Azure", "backends: { b: { credential: { azure: "),
+        (
+            "IssuedToken",
+            "backends: { b: { credential: { azure: { federated_token: ",
+        ),
         ("Aws", "backends: { b: { credential: { aws: "),
         (
             "WebIdentity",

@@ -13,8 +13,9 @@ use super::{Condition, Id, Verdict};
 use crate::object::GATEWAY_API;
 
 /// What of the Gateway API beyond its core is honoured; in the order of the alphabet, as it has to be.
-const FEATURES: [&str; 35] = [
+const FEATURES: [&str; 36] = [
     "BackendTLSPolicy",
+    "BackendTLSPolicySANValidation",
     "Gateway",
     "GatewayAddressEmpty",
     "GatewayBackendClientCertificate",

@@ -837,6 +837,7 @@ fn each_kind_has_the_status_that_its_api_says() {
     assert_eq!(none, None);
 }
 
+mod accounts;
 mod asked;
 mod gateway_api;
 mod gateway_tls;

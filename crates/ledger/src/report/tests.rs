@@ -493,7 +493,7 @@ fn a_statement_says_for_whom_a_unit_price_is() {
     let statement = Statement::of(&reader, Period::ALL, "March", 0).expect("reads");
     for told in [
         "input 0.10, output 0.40, cache write (1 h) 0.20, cached input 0.01 USD per million, for tag team=research",
-        "0.000005 USD per call, or unit of search, for tag team=research",
+        "0.000005 USD per call, image or unit of search, for tag team=research",
     ] {
         assert!(statement.html().contains(told), "{}", statement.html());
         assert!(statement.csv().contains(told), "{}", statement.csv());

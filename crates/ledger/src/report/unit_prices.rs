@@ -47,7 +47,7 @@ impl KnownPrice {
         let mut said: Vec<String> = self.rates.iter().map(sentence).collect();
         if self.request != 0 {
             said.push(format!(
-                "{} {} per call, or unit of search",
+                "{} {} per call, image or unit of search",
                 decimal(self.request),
                 self.currency
             ));

@@ -46,6 +46,8 @@ pub(super) struct Answered<'a> {
     pub completion_most: Option<u64>,
     /// Bytes of the request's body.
     pub asked_bytes: u64,
+    /// Its prompt is more than its body holds.
+    pub is_prompt_unseen: bool,
     /// Tokens of the model's window, where it is known.
     pub window: Option<u64>,
 }
@@ -164,16 +166,17 @@ impl Answered<'_> {
 
     /// Whether its prompt is what stands in its body, but for what that refers to.
     fn is_all_in_body(&self) -> bool {
-        matches!(
-            self.operation,
-            Some(
-                Operation::Chat
-                    | Operation::Completions
-                    | Operation::Responses
-                    | Operation::Messages
-                    | Operation::Embeddings
+        !self.is_prompt_unseen
+            && matches!(
+                self.operation,
+                Some(
+                    Operation::Chat
+                        | Operation::Completions
+                        | Operation::Responses
+                        | Operation::Messages
+                        | Operation::Embeddings
+                )
             )
-        )
     }
 
     fn estimated(&self) -> Tokens {
@@ -229,6 +232,7 @@ pub(super) fn answered_on_socket(reading: &Reading, held: Demand, bytes: u64) ->
         is_bounded: held.is_bounded,
         completion_most: held.most.tokens(),
         asked_bytes: 0,
+        is_prompt_unseen: false,
         window: None,
     };
     answered.tokens()
@@ -254,6 +258,7 @@ mod tests {
         is_bounded: false,
         completion_most: None,
         asked_bytes: 120,
+        is_prompt_unseen: false,
         window: None,
     };
 

@@ -194,6 +194,7 @@ impl Running<'_> {
             is_bounded: active.estimate.at_most.is_some(),
             completion_most: active.most.tokens(),
             asked_bytes: self.record.bytes_in,
+            is_prompt_unseen: active.is_prompt_unseen,
             window: window(self.record, s),
         }
         .tokens()

@@ -219,9 +219,8 @@ impl Exchange {
         reading_on: usize,
         env: &mut Env<'_>,
     ) -> Verdict {
-        let is_prompt_unseen = self.is_prompt_unseen();
         if let Some(mut call) = self.running() {
-            return call.disconnected(events, reading_on, is_prompt_unseen, env);
+            return call.disconnected(events, reading_on, env);
         }
         self.end(Ending::Left);
         Verdict::Abandon

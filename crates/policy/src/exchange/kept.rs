@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use wire::call::{CallHead, GoingOn, ItemPage};
+use wire::call::{CallHead, GoingOn, ItemPage, is_prompt_elsewhere};
 use wire::filter::{Keeping, KeptResponse};
 use wire::head::RequestHead;
 
 use super::admission::Opened;
-use super::{Exchange, Verdict};
+use super::{Exchange, Stage, Verdict};
+use crate::disconnect::OnDisconnect;
 use crate::levels::Levels;
 use crate::operation::Operation;
 use crate::record::Record;
@@ -25,6 +26,21 @@ impl Exchange {
     #[cold]
     pub(super) fn is_prompt_unseen(&self) -> bool {
         matches!(self.continued.as_deref(), Some(Continued::Upstream { .. }))
+    }
+
+    /// Looks whether the prompt of its call is more than this body holds, before that goes: whoever leaves early is charged by what was seen of it.
+    #[cold]
+    pub fn look_for_prompt(&mut self, body: &[Bytes], s: &Snapshot) {
+        let Stage::Active(active) = &mut self.stage else {
+            return;
+        };
+        let route = self.record.route.and_then(|id| s.route(id));
+        let is_open = route.is_some_and(|route| route.abandon == OnDisconnect::Unsaid);
+        if let (true, false, Some(operation)) =
+            (is_open, active.is_prompt_unseen, self.record.operation)
+        {
+            active.is_prompt_unseen = is_prompt_elsewhere(operation, body);
+        }
     }
 
     /// Tokens that the response which its call names has come to, where the gate has seen that answered; 0 where not.

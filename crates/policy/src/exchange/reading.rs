@@ -456,6 +456,9 @@ impl Exchange {
             env.levels,
         );
         self.record.route = route;
+        if let Err(Refusal::ModelNotFound { model }) = &decided {
+            reason = reason.or_else(|| route::why_private(s, opened.workload, model));
+        }
         if reason.is_some() {
             self.record.reason = reason;
         }
@@ -517,6 +520,7 @@ impl Exchange {
             withhold_usage: admitted.withhold_usage,
             asks_usage: false,
             was_refused_usage: false,
+            is_prompt_unseen: self.is_prompt_unseen(),
             stream: admitted.stream,
             // A listed form is not read: nobody knows what it does.
             repeats: !(opened.listed.is_some() && opened.operation.is_form())

@@ -286,13 +286,12 @@ impl Running<'_> {
         &mut self,
         events: Option<u64>,
         reading_on: usize,
-        is_prompt_unseen: bool,
         env: &mut Env<'_>,
     ) -> Verdict {
         let active = &mut *self.call;
         let is_under_way = active.is_answered() || active.sent.get() != Sent::Nothing;
         let bounds = if is_under_way {
-            active.leave(events, reading_on, is_prompt_unseen, self.record, env)
+            active.leave(events, reading_on, self.record, env)
         } else {
             None
         };
@@ -346,7 +345,6 @@ impl Active {
         &mut self,
         events: Option<u64>,
         reading_on: usize,
-        is_prompt_unseen: bool,
         record: &Record,
         env: &mut Env<'_>,
     ) -> Option<ReadBounds> {
@@ -356,7 +354,9 @@ impl Active {
         let route = record.route.and_then(|id| env.snapshot.route(id));
         let has_room = reading_on < env.snapshot.bounds.reads_to_end;
         let said = match route.map_or(OnDisconnect::Unsaid, |route| route.abandon) {
-            OnDisconnect::Unsaid if is_prompt_unseen => OnDisconnect::ReadToEnd(OF_UNSEEN_PROMPTS),
+            OnDisconnect::Unsaid if self.is_prompt_unseen => {
+                OnDisconnect::ReadToEnd(OF_UNSEEN_PROMPTS)
+            }
             said => said,
         };
         let (rest, bounds) = match said {

@@ -210,6 +210,12 @@ impl Levels {
         self.apart.accounts.add(at.hash, at.days, units).is_ok()
     }
 
+    /// Takes off what stood in the place of a budget that a caller brings.
+    pub fn clear_own(&self, budget: &OwnBudget, period: Period, who: &Who<'_>, units: u64) {
+        let at = self.own_account(budget, period, who, &Subjects::default());
+        self.account_settle(at, units, 0);
+    }
+
     /// How far the tables of subjects are used; `unix_ms`: the wall clock at `now`. It walks both tables.
     #[must_use]
     pub fn usage(&self, now: Mono, unix_ms: u64) -> Usage {

@@ -1,6 +1,7 @@
 //! Which route takes which call of plain HTTP, and that no path of the API is one.
 
 use testing::Draw;
+use wire::head::RequestHead;
 
 use super::{HostPattern, PathFault, PathPattern, Rule, Table, fields, is_of_the_api};
 use crate::fixture::{IDENTITY, ONE, RoutePlan, request, snapshot};
@@ -210,6 +211,10 @@ fn no_spelling_of_the_apis_root_is_plain() {
         "/%f0%9d%90%af%f0%9d%9f%8f/x",
     ] {
         assert!(is_of_the_api(path), "{path}");
+        // No head has an escape of what needs none.
+        if RequestHead::new().set_target(path).is_err() {
+            continue;
+        }
         let head = request("GET", path, &[]);
         let s = snapshot(&[RoutePlan {
             workloads: &["a"],

@@ -45,7 +45,7 @@ impl Refusal {
                 ..
             } => (404, invalid, "unknown_url"),
             Self::OtherPath { .. } => (404, invalid, "operation_not_allowed"),
-            Self::Operation { .. } | Self::NoWebSocket { .. } => {
+            Self::Operation { .. } | Self::NoBatches { .. } | Self::NoWebSocket { .. } => {
                 (404, invalid, "operation_not_allowed")
             }
             Self::RouteNotFound { .. } => (404, invalid, "route_not_found"),

@@ -5,7 +5,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use wire::batch::Api;
 use wire::call::{Boundary, CallHead, CallScanner};
+use wire::head::RequestHead;
 use wire::http1::{HeadFault, HeadFaultKind};
 
 use super::{ErrorFormat, LocalReply, Refusal, escape};
@@ -76,7 +78,11 @@ fn every_refusal() -> Vec<Refusal> {
             call: "GET /v1/realtime".to_owned(),
         },
         Refusal::Operation {
+            call: "POST /v1/unknown".to_owned(),
+        },
+        Refusal::NoBatches {
             call: "POST /v1/batches".to_owned(),
+            api: Some(Api::OpenAi),
         },
         Refusal::Operation {
             call: "POST /v1/v1beta/models/m:generateContent".to_owned(),
@@ -321,6 +327,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::OtherPath { .. } => "OtherPath",
         Refusal::NoWebSocket { .. } => "NoWebSocket",
         Refusal::Operation { .. } => "Operation",
+        Refusal::NoBatches { .. } => "NoBatches",
         Refusal::RouteNotFound { .. } => "RouteNotFound",
         Refusal::NoCharge { .. } => "NoCharge",
         Refusal::McpRouteNotFound => "McpRouteNotFound",
@@ -593,4 +600,19 @@ fn callers_of_google_find_its_shape_with_our_code_in_the_details() {
         let delay = error["details"][1]["retryDelay"].as_str();
         assert_eq!(delay.is_some(), reply.retry_after.is_some(), "{refusal:?}");
     }
+}
+
+#[test]
+fn files_and_batches_that_no_route_keeps_are_told_by_the_setting_and_not_by_the_path() {
+    let of = |target: &str| {
+        let mut head = RequestHead::new();
+        head.set_method("POST")
+            .and_then(|()| head.set_target(target))
+            .expect("a head");
+        Refusal::operation(&head).to_string()
+    };
+    let ends = " no route of this workload says it for OpenAI's API (`batches: { api: openai }`)";
+    assert!(of("/v1/batches").ends_with(ends), "{}", of("/v1/batches"));
+    assert!(of("/v1/files").ends_with("no route of this workload says it"));
+    assert!(of("/v1/batch").contains("is not an operation that this gateway reads"));
 }

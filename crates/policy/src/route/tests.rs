@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{check_named, choose, for_listing, model_named, models_of, unrestricted};
+use super::{check_named, choose, for_listing, model_named, models_of, unrestricted, why_private};
 use crate::caller::Caller;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{RouteId, WorkloadId};
@@ -165,6 +165,49 @@ fn where_routes_lead_to_several_backends_one_is_asked_for_its_own_models_alone()
 }
 
 #[test]
+fn models_that_their_route_leaves_out_are_taken_and_not_listed() {
+    let small = RoutePlan {
+        unlisted: &["gpt-old", "try-*"],
+        ..plan(&["gpt-old", "gpt-4", "try-1"])
+    };
+    let s = snapshot(&[small, plan(&["other", "try-2"])]);
+    for model in ["gpt-old", "try-1"] {
+        assert_eq!(chosen(&s, Some(model)), Some(RouteId(0)), "{model}");
+    }
+    // Another route's model of a like name is listed: whose call it is says whether it is.
+    let listed = ["gpt-4", "other", "try-2"].map(str::to_owned);
+    assert_eq!(offered(&s, 0), Some(listed.to_vec()));
+    let names = models_of(&s, WorkloadId(0), None, "/v1/models/gpt-old").expect("it is known here");
+    assert!(model_named(&names, "/v1/models/gpt-old").is_err());
+    // A backend that is asked for its whole list would tell of them; of one model it may be asked.
+    let open = RoutePlan {
+        unlisted: &["try-*"],
+        ..plan(&[])
+    };
+    let s = snapshot(&[open]);
+    let told = |path: &str| models_of(&s, WorkloadId(0), None, path);
+    assert_eq!(told("/v1/models"), Some(Vec::new()));
+    assert_eq!(told("/v1/models/try-1"), Some(Vec::new()));
+    assert_eq!(told("/v1/models/gpt-4"), None);
+}
+
+#[test]
+fn a_keys_own_models_are_not_listed_where_their_route_leaves_them_out() {
+    let open = RoutePlan {
+        unlisted: &["try-*"],
+        ..plan(&[])
+    };
+    let s = snapshot(&[open]);
+    let exact = |name: &str| ModelPattern::Exact(name.into());
+    let caller = Caller {
+        models: [exact("a"), exact("try-1")].into(),
+        ..Caller::default()
+    };
+    let names = models_of(&s, WorkloadId(0), Some(&caller), "/v1/models");
+    assert_eq!(names, Some(vec![Arc::from("a")]));
+}
+
+#[test]
 fn one_model_is_shown_by_its_name_as_clients_encode_it() {
     let names: Vec<Arc<str>> = ["gpt-4", "qwen/3 coder"].map(Arc::from).to_vec();
     let shown = |path| model_named(&names, path).map(|one| one.map(|name| &**name));
@@ -206,6 +249,8 @@ fn a_backends_own_name_for_a_model_is_no_way_around_what_the_model_costs() {
             assert_eq!(chosen(&s, Some(taken)), Some(RouteId(0)), "{models:?}");
         }
     }
+    let why = why_private(&named(&[]), WorkloadId(0), "dep-a").expect("a reason");
+    assert!(why.contains("calls gpt-4o"), "{why}");
     let written = named(&["gpt-4o", "dep-a"]);
     assert_eq!(chosen(&written, Some("dep-a")), Some(RouteId(0)));
     let mut replaced = named(&[]);
@@ -213,10 +258,48 @@ fn a_backends_own_name_for_a_model_is_no_way_around_what_the_model_costs() {
     assert_eq!(chosen(&replaced, Some("dep-a")), Some(RouteId(0)));
 }
 
+/// Vertex AI has the model where it is named by its publisher, too.
+#[test]
+fn a_second_spelling_of_a_model_is_no_way_around_what_the_model_costs() {
+    let spelt = |models: &[&str]| {
+        let mut s = snapshot(&[plan(models)]);
+        s.backends[0].path_spellings = Some(["models/", "publishers/", "google/"].into());
+        s
+    };
+    let others = ["google/pro", "models/pro", "publishers/google/models/pro"];
+    let unclear = ["..", "../x", "./x", "a/../b", "/x", "x/", "a//b"];
+    for models in [&[][..], &["*"], &["pro", "m*", "g*", "p*", "a*", "*"]] {
+        let s = spelt(models);
+        assert_eq!(chosen(&s, Some("pro")), Some(RouteId(0)));
+        assert_eq!(chosen(&s, Some("anthropic/pro")), Some(RouteId(0)));
+        for model in others.into_iter().chain(unclear) {
+            assert_eq!(chosen(&s, Some(model)), None, "{model} {models:?}");
+            assert!(why_private(&s, WorkloadId(0), model).is_some());
+        }
+    }
+    // Who writes it so has it so.
+    for models in [&["google/pro"][..], &["google/*"]] {
+        let s = spelt(models);
+        assert_eq!(chosen(&s, Some("google/pro")), Some(RouteId(0)));
+        assert_eq!(chosen(&s, Some("google/../x")), None);
+    }
+    let mut listed = spelt(&[]);
+    listed.backends[0].models = vec!["google/pro".into()];
+    assert_eq!(chosen(&listed, Some("google/pro")), Some(RouteId(0)));
+    // Where bodies name the model, it is what it is called there.
+    let s = snapshot(&[plan(&[])]);
+    for model in others.into_iter().chain(unclear) {
+        assert_eq!(chosen(&s, Some(model)), Some(RouteId(0)), "{model}");
+    }
+}
+
 #[test]
 fn models_that_a_backend_names_otherwise_are_listed_by_the_gates_names() {
     let expected = ["gpt-4o".to_owned(), "gpt-5".to_owned()];
     assert_eq!(offered(&named(&[]), 0), Some(expected.to_vec()));
+    let mut also = named(&[]);
+    also.backends[0].models = vec!["dep-a".into()];
+    assert_eq!(offered(&also, 0), Some(expected.to_vec()));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use super::bounds::{PoolBounds, Timeouts};
 use crate::balancing::Balancer;
 use crate::credential::{KnownSet, UpstreamAuth};
 use crate::id::{BackendId, EndpointId};
+use crate::model::ModelPattern;
 use crate::picker::Picker;
 use crate::plain::actions::FieldEdits;
 use crate::retry::Ejection;
@@ -32,6 +33,9 @@ pub struct Backend {
     /// Names that it has for models of which the gate uses another name, by that name. Prices, limits, budgets and
     /// records go by the gate's name.
     pub model_names: BTreeMap<Arc<str>, Box<str>>,
+    /// Paths of its API name the model: how a name may begin that stands there for the same one without that beginning. None where
+    /// bodies name it, to the letter.
+    pub path_spellings: Option<Box<[&'static str]>>,
     /// What calls to it pass, behind those of their route: a translation, where it speaks another dialect than its clients.
     pub filters: Chain,
     /// How long each phase may take.
@@ -131,6 +135,24 @@ impl Backend {
     /// Names of models, as the gate uses them, that the configuration says it has.
     pub fn known_models(&self) -> impl Iterator<Item = &Arc<str>> {
         self.models.iter().chain(self.model_names.keys())
+    }
+
+    /// Whether this is a second spelling of a model in paths of its API, or none that can stand in one: what a path of `.`, `..` or
+    /// nothing between two slashes means, is for whoever reads it to say.
+    #[cold]
+    pub(super) fn is_other_spelling(&self, name: &str, patterns: &[ModelPattern]) -> bool {
+        let Some(beginnings) = &self.path_spellings else {
+            return false;
+        };
+        let is_no_segment = |part: &str| matches!(part, "" | "." | "..");
+        let is_written = |pattern: &ModelPattern| match pattern {
+            ModelPattern::Exact(_) => false,
+            ModelPattern::Prefix(start) => start.contains('/') && name.starts_with(start.as_str()),
+        };
+        name.split('/').any(is_no_segment)
+            || (beginnings.iter().any(|begins| name.starts_with(begins))
+                && !self.models.iter().any(|known| **known == *name)
+                && !patterns.iter().any(is_written))
     }
 
     /// Whether it alone uses this name, for a model that the gate names otherwise.

@@ -189,6 +189,10 @@ fn an_answer_whose_prompt_is_with_its_upstream_is_read_to_its_end() {
         let tokens = &asked.record().tokens;
         assert_eq!(tokens.prompt, Count::Reported(100_000));
         assert_eq!(tokens.completion, Count::Reported(40));
+        assert!(
+            !tokens.doubtful,
+            "nobody here has seen its prompt: {tokens:?}"
+        );
     }
     // What says its prompt itself is cancelled, as ever.
     let mut world = World::new(snapshot(&[plan()]));

@@ -283,6 +283,13 @@ impl ActiveExchange {
         self.resume();
     }
 
+    /// A client that leaves is charged by what was seen of the prompt: whether that is all of it.
+    #[cold]
+    pub(super) fn look_for_prompt(&mut self, body: &[Bytes]) {
+        let view = Rc::clone(self.view());
+        self.exchange.look_for_prompt(body, view.snapshot());
+    }
+
     /// No more of the request is needed: it is handed to who counts it, where its model is counted.
     #[inline]
     pub(super) fn count(&mut self, request: Vec<Bytes>) {

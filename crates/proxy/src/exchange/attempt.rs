@@ -54,7 +54,7 @@ pub(super) async fn run<D: Downstream>(
     };
     let timeouts = &backend.timeouts;
     let edited;
-    let mut body = body;
+    let (whole, mut body) = (body, body);
     if !plan.edits.is_empty() {
         edited = apply(body, &plan.edits);
         body = &edited;
@@ -135,7 +135,7 @@ pub(super) async fn run<D: Downstream>(
     let answered = match line {
         Line::H1(connection) => {
             let sending = h1::Sending::new(&worker.buffers, &request, body, length);
-            watch = Watching::new(active, client);
+            watch = Watching::new(active, client, whole);
             let method = head.method;
             h1::exchange(
                 pool, connection, sending, method, response, deadline, &mut watch,
@@ -144,7 +144,7 @@ pub(super) async fn run<D: Downstream>(
         }
         Line::H2(handle) => {
             let sending = h2::Sending::new(&request, body, length);
-            watch = Watching::new(active, client);
+            watch = Watching::new(active, client, whole);
             let exchange = h2::exchange(handle, sending, response, deadline, &mut watch);
             // Boxed: its state would make every HTTP/1.1 exchange larger.
             let exchange: Pin<Box<dyn Future<Output = _>>> = Box::pin(exchange);
@@ -297,14 +297,17 @@ struct Watching<'a, D> {
     active: &'a mut ActiveExchange,
     worker: Rc<Worker>,
     client: &'a mut D,
+    /// The body of the call, as it came.
+    body: &'a [Bytes],
     sent_at: Option<Mono>,
     /// Nobody waits for the response any more: what follows.
     verdict: Option<Verdict>,
 }
 
 impl<'a, D: Downstream> Watching<'a, D> {
-    fn new(active: &'a mut ActiveExchange, client: &'a mut D) -> Self {
+    fn new(active: &'a mut ActiveExchange, client: &'a mut D, body: &'a [Bytes]) -> Self {
         Self {
+            body,
             worker: Rc::clone(active.worker()),
             active,
             client,
@@ -330,6 +333,7 @@ impl<D: Downstream> Watch for Watching<'_, D> {
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.active.host.reading_on.is_none() {
             ready!(self.client.poll_gone(&self.worker.buffers, cx));
+            self.active.look_for_prompt(self.body);
             let verdict = self.active.disconnected();
             if self.active.host.reading_on.is_none() {
                 self.verdict = Some(verdict);

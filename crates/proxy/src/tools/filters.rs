@@ -12,6 +12,8 @@ use policy::authority::Members;
 use policy::front;
 use policy::mcp::{Holds, McpRoute, Selection, Server, Shows, When, plain_uri};
 use policy::operation::Operation;
+use policy::record::Record;
+use policy::snapshot::Route;
 
 use super::Arrived;
 use crate::call::Call;
@@ -63,9 +65,38 @@ const fn selection(shows: &Shows, kind: Kind) -> &Selection {
     }
 }
 
+/// Who is asked about, by which configuration.
+#[derive(Clone, Copy)]
+pub(super) struct Who<'a> {
+    pub(super) record: &'a Record,
+    pub(super) view: &'a WorkerSnapshot,
+    pub(super) arrived: &'a Arrived<'a>,
+}
+
+impl<'a> Who<'a> {
+    fn of(call: &'a Call, arrived: &'a Arrived<'a>) -> Option<Self> {
+        let (record, view) = (call.record()?, &call.view);
+        Some(Self {
+            record,
+            view,
+            arrived,
+        })
+    }
+}
+
 /// Whether filters let a caller see, or use, a server's own thing of this name.
 pub(super) fn may_see(
     (call, arrived): (&Call, &Arrived<'_>),
+    rule: &McpRoute,
+    server: &Server,
+    named: (Kind, &str),
+    does: Does<'_>,
+) -> bool {
+    Who::of(call, arrived).is_some_and(|who| sees(who, rule, server, named, does))
+}
+
+fn sees(
+    who: Who<'_>,
     rule: &McpRoute,
     server: &Server,
     (kind, own): (Kind, &str),
@@ -73,7 +104,7 @@ pub(super) fn may_see(
 ) -> bool {
     let sees = |own: &str| {
         let whole = kind.whole(&server.name, own);
-        let held = |when: &When| held((call, arrived), rule, (kind, &whole), when, does);
+        let held = |when: &When| held(who, rule, (kind, &whole), when, does);
         selection(&server.shows, kind).has(own, held)
             && selection(&rule.shows, kind).has(&whole, held)
     };
@@ -83,7 +114,11 @@ pub(super) fn may_see(
 
 /// What a condition comes to for this caller.
 fn held(
-    (call, arrived): (&Call, &Arrived<'_>),
+    Who {
+        record,
+        view,
+        arrived,
+    }: Who<'_>,
     rule: &McpRoute,
     (kind, whole): (Kind, &str),
     when: &When,
@@ -92,10 +127,7 @@ fn held(
     let When::Ready { condition, place } = when else {
         return Holds::Failed("the condition was not compiled".into());
     };
-    let Some(record) = call.record() else {
-        return Holds::Failed("nobody calls".into());
-    };
-    let snapshot = call.view.snapshot();
+    let snapshot = view.snapshot();
     let reads = condition.reads_arguments();
     let known = match does {
         Does::Uses(arguments) if reads => arguments.members().map(Some),
@@ -144,11 +176,31 @@ pub(super) fn may_use(
     server: &Server,
     own: &str,
 ) -> bool {
-    let snapshot = view.snapshot();
-    let (Some(rules), Some(record)) = (snapshot.authority.as_deref(), call.record()) else {
-        return snapshot.authority.is_none();
+    let Some(record) = call.record() else {
+        return view.snapshot().authority.is_none();
     };
-    let route = record.route.and_then(|id| snapshot.route(id));
+    let route = record.route.and_then(|id| view.snapshot().route(id));
+    let who = Who {
+        record,
+        view,
+        arrived,
+    };
+    uses(who, route, (kind, server, own))
+}
+
+fn uses(
+    Who {
+        record,
+        view,
+        arrived,
+    }: Who<'_>,
+    route: Option<&Route>,
+    (kind, server, own): (Kind, &Server, &str),
+) -> bool {
+    let snapshot = view.snapshot();
+    let Some(rules) = snapshot.authority.as_deref() else {
+        return true;
+    };
     let asked = front::Call {
         method: kind.used_by(),
         path: &kind.whole(&server.name, own),
@@ -167,12 +219,17 @@ pub(super) fn may_hear(
     call: &Call,
     arrived: &Arrived<'_>,
     rule: &McpRoute,
-    (server, own): (&Server, &str),
+    of: (&Server, &str),
 ) -> bool {
+    Who::of(call, arrived).is_some_and(|who| hears(who, rule, of))
+}
+
+/// The same of whoever it is, by whichever configuration.
+pub(super) fn hears(who: Who<'_>, rule: &McpRoute, (server, own): (&Server, &str)) -> bool {
     let kind = Kind::Resources;
-    let view = &call.view;
-    let may_use = |own: &str| may_use(call, view, arrived, kind, server, own);
-    may_see((call, arrived), rule, server, (kind, own), Does::Sees)
-        && may_use(own)
-        && plain_uri(own).is_none_or(|plain| may_use(&plain))
+    let route = who.view.snapshot().route(rule.route);
+    let uses = |own: &str| uses(who, route, (kind, server, own));
+    sees(who, rule, server, (kind, own), Does::Sees)
+        && uses(own)
+        && plain_uri(own).is_none_or(|plain| uses(&plain))
 }

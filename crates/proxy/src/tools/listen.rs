@@ -24,11 +24,12 @@ use policy::mcp::{McpRoute, Server};
 use policy::refusal::Refusal;
 
 use super::ask::Asker;
-use super::filters::{Does, may_hear, may_see};
+use super::filters::may_hear;
 use super::modern::{bad_params, opened};
 use super::read::request;
 use super::requests::{rule_of, sought};
 use super::standing::{Event, Lanes, Said, Wanted};
+use super::still::Still;
 use super::stream::{QUIET, QUIET_EVERY, begin, speaker};
 use super::tasks::{self, Heard};
 use super::{Arrived, admitted, answer, asker, counted, open, within};
@@ -172,6 +173,7 @@ async fn hear<D: Downstream>(
             .map(|(resource, _)| resource)
             .collect(),
         tasks,
+        still: Still::new(call),
         out: Vec::new(),
     };
     write_event(&acknowledged(&stream.honoured, id), None, &mut stream.out);
@@ -194,6 +196,8 @@ async fn listen<D: Downstream>(
     let mut over = pin!(worker.timers.sleep(longest.unwrap_or_default()));
     let mut drained = pin!(worker.drained.notified());
     let mut quiet = Deadline::new(&worker.clock.wheel);
+    let servers = Call::config(asker.view).map(|(config, _)| config.servers_of(stream.rule));
+    let servers: Vec<&Server> = servers.into_iter().flatten().collect();
     quiet.set(QUIET_EVERY);
     loop {
         if !stream.out.is_empty() {
@@ -221,6 +225,17 @@ async fn listen<D: Downstream>(
                 call.completed();
                 return Err(gone);
             }
+        };
+        let turn = match turn {
+            Some(said) => {
+                let asked = (stream.arrived, METHOD);
+                let is_let_in = stream
+                    .still
+                    .is_let_in(call, asked, &servers, client)
+                    .await?;
+                is_let_in.then_some(said)
+            }
+            None => None,
         };
         match turn {
             None => {
@@ -354,6 +369,7 @@ struct Listening<'a> {
     honoured: Filter,
     resources: Vec<Resource>,
     tasks: Vec<Heard>,
+    still: Still,
     out: Vec<u8>,
 }
 
@@ -411,13 +427,9 @@ impl Listening<'_> {
         let is_its = updated.is_none_or(|own| {
             let mut of = self.resources.iter();
             of.any(|(name, uri)| **name == *server.name && **uri == *own)
-                && may_see(
-                    (call, self.arrived),
-                    self.rule,
-                    server,
-                    (Kind::Resources, &own),
-                    Does::Sees,
-                )
+                && self
+                    .still
+                    .may_hear((call, self.arrived), self.rule, (server, &own))
         });
         if is_wanted
             && is_its

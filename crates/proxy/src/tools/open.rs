@@ -238,10 +238,12 @@ async fn one(
     if let Some(known) = known() {
         return Ok(known);
     }
-    // Of messages that come at once one opens it, and the others wait for that.
-    let turn = poll_fn(|cx| match known() {
-        Some(known) => Poll::Ready(Err(known)),
-        None => config.kept.poll_turn(&mark, cx).map(Ok),
+    // Of messages that come at once one opens it, and the others wait for that: what comes of it, comes of it for all.
+    let began = asker.worker.now();
+    let turn = poll_fn(|cx| match (known(), tools.unopened.since(&mark, began)) {
+        (Some(known), _) => Poll::Ready(Err(Ok(known))),
+        (None, Some(failed)) => Poll::Ready(Err(Err(failed))),
+        (None, None) => config.kept.poll_turn(&mark, cx).map(Ok),
     });
     let turn = asker
         .worker
@@ -250,9 +252,24 @@ async fn one(
         .await;
     let _turn = match turn {
         Ok(Ok(turn)) => turn,
-        Ok(Err(known)) => return Ok(known),
+        Ok(Err(known)) => return known,
         Err(_) => return Err(Failed::Upstream(Failure::FirstByteTimeout)),
     };
+    let opened = open(asker, config, tools, (place, server), mark).await;
+    if let Err(failed) = &opened {
+        tools.unopened.keep(mark, asker.worker.now(), failed);
+    }
+    opened
+}
+
+/// Opens it: finds out what it speaks, and begins a session where it needs one.
+async fn open(
+    asker: Asker<'_>,
+    config: &Mcp,
+    tools: &Tools,
+    (place, server): (usize, &Server),
+    mark: Mark,
+) -> Result<(OpenServer, Answered), Failed> {
     let spoken = asker.speaks_as(place, server, &mark);
     let speaks = tools.speaks(spoken, asker.worker.now());
     if speaks.is_none()

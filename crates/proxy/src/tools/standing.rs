@@ -26,9 +26,9 @@ use wire::sse::{DataReader, Whole};
 
 use super::again::Again;
 use super::ask::{Asker, Began, Failed, Form, Request, Says, form};
-use super::filters::may_hear;
 use super::read::{Held, next, request};
 use super::rule::rule;
+use super::still::Still;
 use super::stream::{QUIET, QUIET_EVERY, begin, pass_on, speaker};
 use super::{Arrived, admitted, answer, asker, of_client, session_id, session_of, unix_s, within};
 use crate::call::{Call, OUT_OF_ORDER, Stop, while_there};
@@ -110,6 +110,7 @@ pub(super) async fn serve<D: Downstream>(
     let mut drained = pin!(worker.drained.notified());
     let mut quiet = Deadline::new(&worker.clock.wheel);
     let mut told: u64 = 0;
+    let mut still = Still::new(call);
     quiet.set(QUIET_EVERY);
     loop {
         let turn = poll_fn(|cx| {
@@ -138,8 +139,17 @@ pub(super) async fn serve<D: Downstream>(
                 return Err(gone);
             }
         };
+        let is_let_in = match turn {
+            Turn::Over => true,
+            _ => {
+                still
+                    .is_let_in(call, (arrived, "GET"), &servers, client)
+                    .await?
+            }
+        };
         let is_over = match turn {
             Turn::Over => true,
+            _ if !is_let_in => true,
             Turn::Quiet => {
                 stream.out.extend_from_slice(QUIET);
                 false
@@ -149,7 +159,8 @@ pub(super) async fn serve<D: Downstream>(
                 false
             }
             Turn::Said(said) => {
-                let may_hear = |own: &str| may_hear(call, arrived, rule, (said.server, own));
+                let may_hear =
+                    |own: &str| still.may_hear((call, arrived), rule, (said.server, own));
                 for event in said.events {
                     stream.take(asker, (said.server, &may_hear), event);
                 }

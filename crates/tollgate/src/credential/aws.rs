@@ -12,6 +12,7 @@ use policy::secret::Secret;
 use sigv4::{Keys, Request, Scope};
 
 use super::kept::{self, Carrier};
+use super::subject::Subject;
 use super::{Asks, url};
 use crate::services::Maker;
 
@@ -38,13 +39,20 @@ pub(super) fn maker(asks: Asks<'_>, source: &AwsSource) -> Result<Option<Arc<dyn
             url: at,
             role_arn,
             session_name,
-            file,
-        } => KeysRequest::WebIdentity(WebIdentity {
-            url: url(at)?,
-            role_arn: role_arn.clone(),
-            session_name: session_name.clone(),
-            token: SecretSource::file(file.clone()),
-        }),
+            token,
+        } => {
+            let Subject { token, asked } = Subject::new(token)?;
+            let request = WebIdentity {
+                url: url(at)?,
+                role_arn: role_arn.clone(),
+                session_name: session_name.clone(),
+                token,
+            };
+            match asked {
+                None => KeysRequest::WebIdentity(request),
+                Some(asked) => KeysRequest::Federated(asked, request),
+            }
+        }
         AwsFrom::Instance(at) => KeysRequest::Instance(url(at)?),
         AwsFrom::Container { url: at, token } => KeysRequest::Container {
             url: url(at)?,

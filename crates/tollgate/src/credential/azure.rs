@@ -1,13 +1,15 @@
 //! Microsoft Entra: tokens of an application, by one of three proofs, or of the machine's own identity.
 
 use callout::{
-    ClientAuth, Grant, MetadataMethod, MetadataRequest, OAuthRequest, SecretSource, TokenRequest,
+    ClientAuth, Federation, Grant, MetadataMethod, MetadataRequest, OAuthRequest, SecretSource,
+    TokenRequest,
 };
 use config::{AzureProof, AzureSource};
 use jose::Algorithm;
 use policy::secret::Secret;
 use serde_json::Map;
 
+use super::subject::Subject;
 use super::{oauth, url};
 
 pub(super) fn request(source: &AzureSource) -> Result<TokenRequest, String> {
@@ -26,25 +28,34 @@ pub(super) fn request(source: &AzureSource) -> Result<TokenRequest, String> {
             scope,
             proof,
         } => {
-            let auth = client_auth(proof, client_id, at)?;
+            let (auth, asked) = client_auth(proof, client_id, at)?;
             let mut request = OAuthRequest::new(url(at)?, auth, Grant::ClientCredentials);
             request.scope = Some(scope.clone());
-            TokenRequest::OAuth(Box::new(request))
+            Subject::before(asked, TokenRequest::OAuth(Box::new(request)))
         }
     })
 }
 
-fn client_auth(proof: &AzureProof, client_id: &str, at: &str) -> Result<ClientAuth, String> {
+/// Who the gate is, and what is asked for before it says so.
+fn client_auth(
+    proof: &AzureProof,
+    client_id: &str,
+    at: &str,
+) -> Result<(ClientAuth, Option<Box<Federation>>), String> {
     let id = client_id.to_owned();
-    Ok(match proof {
+    let auth = match proof {
         AzureProof::Secret(secret) => ClientAuth::Post {
             id,
             secret: SecretSource::fixed(secret.clone()),
         },
-        AzureProof::File(file) => ClientAuth::Assertion {
-            id: Some(id),
-            assertion: SecretSource::file(file.clone()),
-        },
+        AzureProof::Token(token) => {
+            let Subject { token, asked } = Subject::new(token)?;
+            let auth = ClientAuth::Assertion {
+                id: Some(id),
+                assertion: token,
+            };
+            return Ok((auth, asked));
+        }
         AzureProof::Certificate(certificate, pem) => {
             let thumbprint = jose::sign::certificate_thumbprint(certificate)
                 .map_err(|fault| format!("certificate: {fault}"))?;
@@ -58,5 +69,6 @@ fn client_auth(proof: &AzureProof, client_id: &str, at: &str) -> Result<ClientAu
                 id: Some(id),
             }
         }
-    })
+    };
+    Ok((auth, None))
 }

@@ -1,9 +1,6 @@
 //! Google Cloud: tokens of a service account, of the machine's own, or of whoever another issuer vouches for.
 //!
-//! Invariant: a token of another issuer is read from its file each time it is sent, and is sent to the endpoint of the
-//! key's own file alone.
-
-use std::path::PathBuf;
+//! Invariant: a token of another issuer is read, or asked for, each time it is sent, and is sent to the endpoint alone that is named with it.
 
 use callout::{
     ClientAuth, Grant, Impersonation, MetadataMethod, MetadataRequest, OAuthRequest, SecretSource,
@@ -11,8 +8,9 @@ use callout::{
 };
 use config::{GoogleFrom, GoogleSource};
 use policy::secret::Secret;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
+use super::subject::Subject;
 use super::{oauth, url};
 
 /// How long an assertion lives, seconds.
@@ -56,18 +54,18 @@ pub(super) fn request(source: &GoogleSource) -> Result<TokenRequest, String> {
             url: at,
             audience,
             subject_token_type,
-            file,
-            member,
+            token,
             impersonation,
         } => {
+            let Subject { token, asked } = Subject::new(token)?;
             let grant = Grant::Exchange {
-                subject_token: subject_token(file.clone(), member.clone()),
+                subject_token: token,
                 subject_token_type: subject_token_type.clone(),
                 requested_token_type: Some(ACCESS_TOKEN.to_owned()),
             };
             let mut request = OAuthRequest::new(url(at)?, NOBODY, grant);
             request.audiences = vec![audience.clone()];
-            match impersonation {
+            let request = match impersonation {
                 None => {
                     request.scope = Some(scope);
                     TokenRequest::OAuth(Box::new(request))
@@ -81,26 +79,12 @@ pub(super) fn request(source: &GoogleSource) -> Result<TokenRequest, String> {
                     };
                     TokenRequest::Impersonated(Box::new(request), impersonation)
                 }
-            }
+            };
+            Subject::before(asked, request)
         }
     })
 }
 
 fn fixed(text: &str) -> SecretSource {
     SecretSource::fixed(Secret::new(text.as_bytes().to_vec()))
-}
-
-/// The token in a file: its whole text, or a member of its JSON.
-fn subject_token(file: PathBuf, member: Option<String>) -> SecretSource {
-    let Some(member) = member else {
-        return SecretSource::file(file);
-    };
-    SecretSource::with(move || {
-        let bytes = Secret::new(std::fs::read(&file).ok()?);
-        let mut members: Map<String, Value> = serde_json::from_slice(bytes.expose()).ok()?;
-        match members.remove(&member) {
-            Some(Value::String(token)) => Some(Secret::new(token.into_bytes())),
-            _ => None,
-        }
-    })
 }

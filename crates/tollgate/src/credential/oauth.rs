@@ -47,14 +47,20 @@ pub(super) fn exchange(
 fn request(source: &TokenSource, grant: Grant) -> Result<OAuthRequest, String> {
     let auth = client_auth(source)?;
     let mut request = OAuthRequest::new(url(&source.url)?, auth, grant);
+    ask_for(&mut request, source);
+    Ok(request)
+}
+
+/// Says in a request what is asked for.
+pub(super) fn ask_for(request: &mut OAuthRequest, source: &TokenSource) {
     request.scope.clone_from(&source.scope);
     request.audiences.clone_from(&source.audiences);
     request.resources.clone_from(&source.resources);
     request.fields.clone_from(&source.fields);
-    Ok(request)
 }
 
-fn client_auth(source: &TokenSource) -> Result<ClientAuth, String> {
+/// Who the gate is to an endpoint.
+pub(super) fn client_auth(source: &TokenSource) -> Result<ClientAuth, String> {
     let id = source.client_id.clone();
     let named = || id.clone().ok_or("has no client_id");
     Ok(match &source.proof {

@@ -1,5 +1,5 @@
 //! The real Claude Code and Codex, ten turns each with nine calls of a tool between them, in front of the gate and of a provider that is
-//! faked: every row is what the provider served.
+//! faked, in their own API and in front of one that has chat completions alone: every row is what the provider served.
 //!
 //! They run where `TOLLGATE_E2E_AGENTS` names the modules that npm installed, as `cargo xtask agents` has it.
 //! Not here: traffic of their kind without them (`translation::agents`).
@@ -74,7 +74,7 @@ fn message(seen: &Seen) -> Vec<u8> {
     let [prompt, cached, output] = served(turn);
     let usage = json!({ "input_tokens": prompt - cached, "cache_read_input_tokens": cached, "cache_creation_input_tokens": 0, "output_tokens": 1 });
     let message = json!({ "id": format!("msg_{turn}"), "type": "message", "role": "assistant", "model": call["model"], "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage });
-    let input = json!({ "command": format!("echo turn {turn}"), "description": "says it" });
+    let input = of_bash(turn);
     let (block, delta, stop) = match turn + 1 < TURNS {
         true => (
             json!({ "type": "tool_use", "id": format!("toolu_{turn}"), "name": "Bash", "input": {} }),
@@ -119,7 +119,7 @@ fn response(seen: &Seen) -> Vec<u8> {
     let tools = call["tools"].as_array().into_iter().flatten();
     let names: BTreeSet<&str> = tools.filter_map(|tool| tool["name"].as_str()).collect();
     assert!(names.contains("exec_command"), "{names:?}");
-    let arguments = json!({ "cmd": format!("echo turn {turn}") });
+    let arguments = of_exec_command(turn);
     let item = match turn + 1 < TURNS {
         true => {
             json!({ "type": "function_call", "id": format!("fc_{turn}"), "call_id": format!("call_{turn}"), "name": "exec_command", "arguments": arguments.to_string(), "status": "completed" })
@@ -155,17 +155,96 @@ fn response(seen: &Seen) -> Vec<u8> {
     ])
 }
 
+/// The same of chat completions, which neither of them speaks: what was thought, and a call of this tool.
+fn completion(seen: &Seen, tool: &str, arguments: fn(u64) -> Value) -> Vec<u8> {
+    if !seen.head.starts_with("POST /v1/chat/completions ") {
+        return b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_vec();
+    }
+    let call = seen.json();
+    let turn = results(&call["messages"], &|item| u64::from(item["role"] == "tool"));
+    let [prompt, cached, output] = served(turn);
+    let chunk = |choices: Value, usage: Value| {
+        let chunk = json!({ "id": format!("chatcmpl-{turn}"), "object": "chat.completion.chunk", "created": 1, "model": call["model"], "choices": choices, "usage": usage });
+        format!("data: {chunk}\n\n")
+    };
+    let delta = |delta: Value, reason: Value| {
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": reason });
+        chunk(json!([choice]), Value::Null)
+    };
+    let thought = json!({ "role": "assistant", "reasoning_content": thought(turn) });
+    let mut events = vec![delta(thought, Value::Null)];
+    if turn + 1 < TURNS {
+        let text = arguments(turn).to_string();
+        let (first, rest) = text.split_at(7);
+        let begun = json!({ "index": 0, "id": format!("call_{turn}"), "type": "function", "function": { "name": tool, "arguments": first } });
+        let more = json!({ "index": 0, "function": { "arguments": rest } });
+        events.push(delta(json!({ "tool_calls": [begun] }), Value::Null));
+        events.push(delta(json!({ "tool_calls": [more] }), Value::Null));
+        events.push(delta(json!({}), json!("tool_calls")));
+    } else {
+        events.push(delta(json!({ "content": "All are said." }), Value::Null));
+        events.push(delta(json!({}), json!("stop")));
+    }
+    let usage = json!({
+        "prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output,
+        "prompt_tokens_details": { "cached_tokens": cached },
+    });
+    events.push(chunk(json!([]), usage));
+    events.push("data: [DONE]\n\n".to_owned());
+    stream(&events)
+}
+
+/// What the model of such a provider thinks in a turn.
+fn thought(turn: u64) -> String {
+    format!("It is number {turn} that is next.")
+}
+
 fn results(items: &Value, of: &dyn Fn(&Value) -> u64) -> u64 {
     items.as_array().into_iter().flatten().map(of).sum()
 }
 
 fn gate(provider: &Upstream, credential: &str) -> Gate {
+    gate_to(provider, &format!("credential: {{ {credential} }}"), "")
+}
+
+/// A gate whose provider has chat completions alone, for one model.
+fn translating(provider: &Upstream) -> Gate {
+    let backend = "credential: { inline: \"the-provider's-key\" }, dialect: openai";
+    gate_to(provider, backend, ", model: openai/gpt-oss-120b")
+}
+
+fn gate_to(provider: &Upstream, backend: &str, route: &str) -> Gate {
     let config = format!(
-        "backends: {{ provider: {{ url: http://{}/v1, credential: {{ {credential} }} }} }}\n\
-         routes: [ {{ workload: agent, backend: provider }} ]\n",
+        "backends: {{ provider: {{ url: http://{}/v1, {backend} }} }}\n\
+         routes: [ {{ workload: agent, backend: provider{route} }} ]\n",
         provider.address
     );
     Gate::start(&config, &[])
+}
+
+/// Each turn but the last is told again with what was thought in it, the call as it was made, and one result of its own.
+fn assert_history(provider: &Upstream, tool: &str, arguments: fn(u64) -> Value) {
+    let seen = provider.seen();
+    let last = seen.last().expect("calls").json();
+    assert_eq!(last["model"], "openai/gpt-oss-120b");
+    let messages = last["messages"].as_array().expect("messages");
+    let said: Vec<&Value> = messages
+        .iter()
+        .filter(|m| m["tool_calls"].is_array())
+        .collect();
+    let given: Vec<&Value> = messages.iter().filter(|m| m["role"] == "tool").collect();
+    for (turn, nth) in (0..TURNS - 1).zip(0..) {
+        let [said, given]: [&Value; 2] = [said[nth], given[nth]];
+        assert_eq!(said["reasoning_content"], thought(turn), "{said}");
+        let [call] = &said["tool_calls"].as_array().expect("calls")[..] else {
+            panic!("{said}")
+        };
+        assert_eq!(call["function"]["name"], tool);
+        let told = call["function"]["arguments"].as_str().expect("a text");
+        let told: Value = serde_json::from_str(told).expect("whole arguments");
+        assert_eq!(told, arguments(turn), "{said}");
+        assert_eq!(given["tool_call_id"], call["id"], "{given}");
+    }
 }
 
 /// Each turn has its row, with what the provider served, and each tool gave what its command says.
@@ -214,24 +293,19 @@ fn assert_rows(gate: &Gate, operation: &str, provider: &Upstream) {
     }
 }
 
-#[test]
-fn claude_code_works_ten_turns_and_each_is_a_row_as_it_was_served() {
+/// What Claude Code ends with in front of a gate; none where it is not there.
+fn claude_code(gate: &Gate) -> Option<Ended> {
     let path = match std::env::consts::ARCH {
         "aarch64" => "claude-code-linux-arm64/claude",
         _ => "claude-code-linux-x64/claude",
     };
-    let Some(claude) = agent("@anthropic-ai", path) else {
-        return;
-    };
-    let provider = Upstream::start(|_, seen| vec![Step::Send(message(seen))]);
-    let credential = "inline: \"the-provider's-key\", header: x-api-key";
-    let gate = gate(&provider, credential);
+    let claude = agent("@anthropic-ai", path)?;
     let home = tempfile::tempdir().expect("a directory");
     let mut command = Command::new(claude);
     command.args(["-p", ASKED, "--model", "claude-sonnet-4-5"]);
     command.args(["--allowedTools", "Bash"]);
     let base = format!("http://{}", gate.data);
-    let ended = at_work(
+    Some(at_work(
         command,
         home.path(),
         &[
@@ -241,23 +315,16 @@ fn claude_code_works_ten_turns_and_each_is_a_row_as_it_was_served() {
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
             ("DISABLE_AUTOUPDATER", "1"),
         ],
-    );
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.contains("All are said."), "{ended:?}");
-    assert_rows(&gate, "messages", &provider);
+    ))
 }
 
-#[test]
-fn codex_works_ten_turns_and_each_is_a_row_as_it_was_served() {
+/// The same of Codex.
+fn codex(gate: &Gate) -> Option<Ended> {
     let path = match std::env::consts::ARCH {
         "aarch64" => "codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex",
         _ => "codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
     };
-    let Some(codex) = agent("@openai", path) else {
-        return;
-    };
-    let provider = Upstream::start(|_, seen| vec![Step::Send(response(seen))]);
-    let gate = gate(&provider, "inline: \"the-provider's-key\"");
+    let codex = agent("@openai", path)?;
     let home = tempfile::tempdir().expect("a directory");
     let config = format!(
         "model = \"gpt-5.2-codex\"\nmodel_provider = \"gate\"\n[model_providers.gate]\nname = \"gate\"\n\
@@ -277,8 +344,61 @@ fn codex_works_ten_turns_and_each_is_a_row_as_it_was_served() {
         "danger-full-access",
         ASKED,
     ]);
-    let ended = at_work(command, home.path(), &[("GATE_KEY", "a-dummy")]);
+    Some(at_work(command, home.path(), &[("GATE_KEY", "a-dummy")]))
+}
+
+/// It came to its end, and each turn is a row as it was served.
+fn assert_worked(ended: &Ended, gate: &Gate, operation: &str, provider: &Upstream) {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.out.contains("All are said."), "{ended:?}");
-    assert_rows(&gate, "responses", &provider);
+    assert_rows(gate, operation, provider);
+}
+
+#[test]
+fn claude_code_works_ten_turns_and_each_is_a_row_as_it_was_served() {
+    let provider = Upstream::start(|_, seen| vec![Step::Send(message(seen))]);
+    let credential = "inline: \"the-provider's-key\", header: x-api-key";
+    let gate = gate(&provider, credential);
+    if let Some(ended) = claude_code(&gate) {
+        assert_worked(&ended, &gate, "messages", &provider);
+    }
+}
+
+#[test]
+fn codex_works_ten_turns_and_each_is_a_row_as_it_was_served() {
+    let provider = Upstream::start(|_, seen| vec![Step::Send(response(seen))]);
+    let gate = gate(&provider, "inline: \"the-provider's-key\"");
+    if let Some(ended) = codex(&gate) {
+        assert_worked(&ended, &gate, "responses", &provider);
+    }
+}
+
+fn of_bash(turn: u64) -> Value {
+    json!({ "command": format!("echo turn {turn}"), "description": "says it" })
+}
+
+fn of_exec_command(turn: u64) -> Value {
+    json!({ "cmd": format!("echo turn {turn}") })
+}
+
+#[test]
+fn claude_code_works_ten_turns_in_front_of_chat_completions() {
+    let provider = Upstream::start(|_, seen| vec![Step::Send(completion(seen, "Bash", of_bash))]);
+    let gate = translating(&provider);
+    if let Some(ended) = claude_code(&gate) {
+        assert_worked(&ended, &gate, "messages", &provider);
+        assert_history(&provider, "Bash", of_bash);
+    }
+}
+
+#[test]
+fn codex_works_ten_turns_in_front_of_chat_completions() {
+    let tool = "exec_command";
+    let served = move |seen: &Seen| completion(seen, tool, of_exec_command);
+    let provider = Upstream::start(move |_, seen| vec![Step::Send(served(seen))]);
+    let gate = translating(&provider);
+    if let Some(ended) = codex(&gate) {
+        assert_worked(&ended, &gate, "responses", &provider);
+        assert_history(&provider, tool, of_exec_command);
+    }
 }

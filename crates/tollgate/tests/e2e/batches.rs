@@ -193,6 +193,17 @@ fn a_batch_that_nobody_fetches_is_charged_after_a_kill() {
         usage(&ledger, &["batches"]) == "Every batch is counted.\n"
     });
     assert_eq!(used(&ledger), rows);
+    let lost = "there was no .batches file";
+    assert!(!gate.log().contains(lost));
+    stop(gate);
+    for suffix in ["", "-wal", "-shm"] {
+        let file = dir.path().join(format!("usage.db.batches{suffix}"));
+        assert!(std::fs::remove_file(file).is_ok() || !suffix.is_empty());
+    }
+    let gate = Gate::start(&config, &KEY);
+    eventually("it is told that the file was lost", || {
+        gate.log().contains(lost)
+    });
     stop(gate);
 }
 

@@ -8,6 +8,9 @@ mod kube_apiserver_kinds;
 mod kube_apiserver_many;
 mod kube_apiserver_pools;
 mod kube_apiserver_rights;
+mod kube_apiserver_verdicts;
+mod kube_apiserver_white_paper;
+mod verdicts;
 
 use std::net::SocketAddr;
 

@@ -22,6 +22,7 @@ mod pages;
 mod paths;
 mod sealed;
 mod search;
+mod still;
 mod streams;
 mod tasks;
 

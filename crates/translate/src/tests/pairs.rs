@@ -92,7 +92,9 @@ fn the_page_says_of_pairs_what_the_vectors_show() {
     let page = fs::read_to_string(Path::new(PAGE)).expect("the page");
     let (before, rest) = page.split_once(BEGINS).expect("where the table begins");
     let (_, after) = rest.split_once(ENDS).expect("where it ends");
-    let now = format!("{before}{BEGINS}{}{ENDS}{after}", table());
+    let table = table();
+    print!("{table}");
+    let now = format!("{before}{BEGINS}{table}{ENDS}{after}");
     if env::var_os("UPDATE").is_some() {
         fs::write(Path::new(PAGE), &now).expect("written");
     } else {

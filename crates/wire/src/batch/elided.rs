@@ -1,26 +1,34 @@
-//! A long line of a result without what no bill needs: pictures, probabilities, the text of an answer.
+//! A line of a result without what no bill needs: pictures, probabilities, the text of an answer, what it repeats of its request.
 //!
-//! What stays is one JSON value: objects within objects as they came, of a long text its beginning, and of a list each value without what
-//! is in it, so that they can still be counted.
-//! Invariant: what stays is the same for every way to cut the bytes.
+//! What bills need stands at known places. There `usage` stays as it came and of the list `data` each value without what is in it, so that
+//! they can still be counted; of any other object and list nothing stays but its brackets, and of a long text its beginning.
+//! Invariant: what stays is the same for every way to cut the bytes, and no caller makes it long or deep.
 //! Not here: reading it (`result`).
 
 use memchr::memchr2;
 
+use crate::json::unescape;
+
 /// Bytes of a text that stay, and of one character more.
 const TEXT_BYTES: usize = 1024;
-/// Most objects within one another: a bit each says whether it is a list.
-const DEPTH_MAX: u32 = 64;
+/// Bytes of a name that are looked at: more than the longest that is known has in escapes.
+const NAME_BYTES: usize = 64;
 
 /// Where the bytes stand.
 #[derive(Debug, Default)]
 pub(super) struct Elided {
-    /// A bit for each object or list that is open: a list is 1.
-    lists: u64,
-    depth: u32,
-    /// Open within a value of a list, which is left out.
-    inner: u32,
+    /// Known objects that are open: the line, what became of its call, the answer.
+    known: u8,
+    /// The list is open whose values are counted.
+    is_in_list: bool,
+    /// Open within what stays as it came.
+    whole: u32,
+    /// Open within what is left out.
+    left_out: u32,
     text: Option<Text>,
+    /// The name of the member of a known object that comes, as it is written.
+    name: Vec<u8>,
+    has_name: bool,
 }
 
 /// A text that is open.
@@ -34,11 +42,20 @@ struct Text {
     digits: u8,
     /// Its rest is left out.
     is_cut: bool,
+    /// It names a member of a known object.
+    is_name: bool,
 }
 
 impl Elided {
-    /// Appends what stays of the next bytes. `None` where it is too deep.
-    pub(super) fn push(&mut self, bytes: &[u8], kept: &mut Vec<u8>) -> Option<()> {
+    /// What stays of a whole line.
+    pub(super) fn of(line: &[u8]) -> Vec<u8> {
+        let (mut elided, mut kept) = (Self::default(), Vec::new());
+        elided.push(line, &mut kept);
+        kept
+    }
+
+    /// Appends what stays of the next bytes.
+    pub(super) fn push(&mut self, bytes: &[u8], kept: &mut Vec<u8>) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
             if self.text.is_some() {
@@ -46,47 +63,80 @@ impl Elided {
                 continue;
             }
             rest = after;
-            let is_inner = self.inner > 0;
+            let was_left_out = self.left_out > 0;
             match byte {
-                b'"' => self.text = Some(Text::default()),
-                b'{' | b'[' if is_inner || self.is_in_list() => {
-                    self.inner = self.inner.saturating_add(1);
-                }
-                b'{' | b'[' => {
-                    if self.depth >= DEPTH_MAX {
-                        return None;
-                    }
-                    self.lists = self.lists << 1 | u64::from(byte == b'[');
-                    self.depth += 1;
-                }
-                b'}' | b']' if is_inner => self.inner -= 1,
-                b'}' | b']' => {
-                    self.lists >>= 1;
-                    self.depth = self.depth.saturating_sub(1);
-                }
+                b'"' => self.begin_text(),
+                b'{' | b'[' => self.open(byte),
+                b'}' | b']' => self.close(),
+                b',' if self.is_among_members() => self.has_name = false,
                 _ => {}
             }
             // The first bracket of what is left out stays, and the last.
-            if !is_inner || self.inner == 0 {
+            if !was_left_out || self.left_out == 0 {
                 kept.push(byte);
             }
         }
-        Some(())
     }
 
-    fn is_in_list(&self) -> bool {
-        self.depth > 0 && self.lists & 1 == 1
+    const fn is_among_members(&self) -> bool {
+        self.known > 0 && !self.is_in_list && self.whole == 0 && self.left_out == 0
+    }
+
+    fn begin_text(&mut self) {
+        let is_name = self.is_among_members() && !self.has_name;
+        if is_name {
+            self.name.clear();
+        }
+        self.text = Some(Text {
+            is_name,
+            ..Text::default()
+        });
+    }
+
+    fn open(&mut self, bracket: u8) {
+        if self.left_out > 0 {
+            self.left_out = self.left_out.saturating_add(1);
+            return;
+        }
+        if self.whole > 0 {
+            self.whole = self.whole.saturating_add(1);
+            return;
+        }
+        let name = unescape(&self.name).filter(|_| self.has_name && !self.is_in_list);
+        match (self.known, bracket, name.as_deref().unwrap_or_default()) {
+            (0, b'{', _) | (1, b'{', "response" | "result") | (2, b'{', "body" | "message") => {
+                self.known += 1;
+                self.has_name = false;
+            }
+            (3, b'{', "usage") => self.whole = 1,
+            (3, b'[', "data") => self.is_in_list = true,
+            _ => self.left_out = 1,
+        }
+    }
+
+    const fn close(&mut self) {
+        if self.left_out > 0 {
+            self.left_out -= 1;
+        } else if self.whole > 0 {
+            self.whole -= 1;
+        } else if self.is_in_list {
+            self.is_in_list = false;
+        } else {
+            self.known = self.known.saturating_sub(1);
+            // That of the object which is closed.
+            self.has_name = true;
+        }
     }
 
     /// Goes on in a text: what is behind it, or nothing where it does not end here.
     fn text<'b>(&mut self, bytes: &'b [u8], kept: &mut Vec<u8>) -> &'b [u8] {
-        let is_inner = self.inner > 0;
+        let is_within = self.left_out > 0;
         let Some(text) = &mut self.text else {
             return bytes;
         };
         let mut rest = bytes;
         loop {
-            let is_left_out = is_inner || text.is_cut;
+            let is_left_out = is_within || text.is_cut;
             if is_left_out && !text.is_escaped {
                 let next = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
                 rest = rest.get(next..).unwrap_or_default();
@@ -100,12 +150,16 @@ impl Elided {
             }
             rest = after;
             let is_end = byte == b'"' && !text.is_escaped;
-            if !is_left_out || (is_end && !is_inner) {
+            if !is_left_out || (is_end && !is_within) {
                 kept.push(byte);
             }
             if is_end {
+                self.has_name |= text.is_name;
                 self.text = None;
                 return rest;
+            }
+            if text.is_name && self.name.len() < NAME_BYTES {
+                self.name.push(byte);
             }
             text.pass(byte);
         }
@@ -138,16 +192,19 @@ mod tests {
     fn whole(line: &[u8], piece: usize) -> Vec<u8> {
         let (mut elided, mut kept) = (Elided::default(), Vec::new());
         for piece in line.chunks(piece) {
-            elided.push(piece, &mut kept).expect("not too deep");
+            elided.push(piece, &mut kept);
         }
         kept
     }
 
     #[test]
-    fn lists_keep_the_number_of_their_values_and_texts_their_beginning() {
-        let line = br#"{"a":{"b":[{"c":[1,{"d":"]}\\"}]},"x",[[]],7],"e":{"f":1.5,"g":null}},"h":"\u00e9\"]","i":[]}"#;
-        let expected =
-            br#"{"a":{"b":[{},"x",[],7],"e":{"f":1.5,"g":null}},"h":"\u00e9\"]","i":[]}"#;
+    fn known_places_stay_lists_keep_their_number_and_all_else_its_brackets() {
+        let line = br#"{"a":{"usage":{"b":[1]},"data":[1,2]},"usage":{"c":1},"re\u0073ponse":{"status_code":200,"x":[{"y":{}}],"body":{
+            "data":[{"c":[1,{"d":"]}\\"}]},"x",[[]],7],"text":{"usage":{"e":[{}]},"data":[[1]]},"usage":{"f":[{"g":[1.5]}],"h":{"usage":null}},"i":[],
+            "model":"\u00e9\"]","j":{"k":1}},"l":{"m":[]}},"error":null}"#;
+        let expected = br#"{"a":{},"usage":{},"re\u0073ponse":{"status_code":200,"x":[],"body":{
+            "data":[{},"x",[],7],"text":{},"usage":{"f":[{"g":[1.5]}],"h":{"usage":null}},"i":[],
+            "model":"\u00e9\"]","j":{}},"l":{}},"error":null}"#;
         for piece in 1..line.len() {
             let kept = whole(line, piece);
             assert_eq!(
@@ -155,6 +212,7 @@ mod tests {
                 String::from_utf8_lossy(expected)
             );
         }
+        assert_eq!(Elided::of(expected), expected, "what stays, stays");
     }
 
     #[test]
@@ -162,27 +220,40 @@ mod tests {
         for unit in ["a", "é", "🦀", "\\u00e9", "\\n", "\\\\", "\\\""] {
             for before in 0..9 {
                 let long = format!("{}{}", "x".repeat(before), unit.repeat(2000));
-                let line = format!(r#"{{"a":"{long}","b":["{long}"],"c":7}}"#);
+                let line = format!(
+                    r#"{{"a":"{long}","{long}":1,"result":{{"message":{{"data":["{long}"],"c":7}}}}}}"#
+                );
                 let kept = whole(line.as_bytes(), 7);
                 let kept = String::from_utf8(kept).expect("whole characters");
                 let value: serde_json::Value = serde_json::from_str(&kept).expect(unit);
                 let text = value["a"].as_str().expect("a text");
                 assert!((100..=TEXT_BYTES + 8).contains(&text.len()), "{unit}");
-                assert_eq!(value["b"].as_array().map(Vec::len), Some(1));
-                assert_eq!(value["c"], 7);
+                let answer = &value["result"]["message"];
+                assert_eq!(answer["data"].as_array().map(Vec::len), Some(1));
+                assert_eq!(answer["c"], 7);
                 assert!(kept.len() < 4 * TEXT_BYTES, "{unit}");
             }
         }
     }
 
     #[test]
-    fn what_is_too_deep_is_none_and_damaged_lines_stay_damaged() {
-        let (mut elided, mut kept) = (Elided::default(), Vec::new());
-        assert_eq!(
-            elided.push("{\"a\":".repeat(65).as_bytes(), &mut kept),
-            None
-        );
-        for damaged in ["{", "{\"a\":[", "{\"a\":[{]}", "]}", "{\"a\":\"x"] {
+    fn nothing_is_too_deep_or_too_wide_and_damaged_lines_stay_damaged() {
+        for (inner, times) in [
+            ("{\"usage\":", 100_000),
+            ("[", 100_000),
+            ("\"a\":{},", 100_000),
+        ] {
+            let line = format!(
+                "{{\"response\":{{\"body\":{{\"text\":{{{}",
+                inner.repeat(times)
+            );
+            let kept = whole(line.as_bytes(), 70_001);
+            assert_eq!(
+                String::from_utf8_lossy(&kept),
+                "{\"response\":{\"body\":{\"text\":{"
+            );
+        }
+        for damaged in ["{", "{\"a\":[", "{\"a\":[{]}", "]}", "{\"a\":\"x", "{}{}"] {
             let kept = whole(damaged.as_bytes(), 1);
             let mut reader = Reader::new(&kept);
             let passed = reader.pass();

@@ -93,6 +93,22 @@ impl Object {
         })
     }
 
+    /// What all of its calls used, where it says that: zeros stand there until it is known.
+    #[must_use]
+    pub const fn sum(&self) -> Option<&Reading> {
+        match &self.usage {
+            Reading::Valid(usage)
+                if matches!(
+                    (usage.prompt, usage.completion),
+                    (Some(1..), _) | (_, Some(1..))
+                ) =>
+            {
+                Some(&self.usage)
+            }
+            _ => None,
+        }
+    }
+
     /// The files of its result.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         [&self.output_file, &self.error_file]

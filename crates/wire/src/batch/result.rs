@@ -42,12 +42,17 @@ pub struct Served {
 /// What a line of a result tells, read once from end to end. `counts_pieces` where its calls are billed by them.
 #[must_use]
 pub fn told(api: Api, counts_pieces: bool, line: &[u8]) -> Told {
-    Line {
-        reader: Reader::new(line),
-        counts_pieces,
-    }
-    .told(api)
-    .unwrap_or(Told::Unreadable)
+    let read = |line: &[u8]| {
+        let reader = Reader::new(line);
+        let mut line = Line {
+            reader,
+            counts_pieces,
+        };
+        line.told(api)
+    };
+    // An answer may repeat what its caller asked for, deeper than is read.
+    let told = read(line).or_else(|| read(&Elided::of(line)));
+    told.unwrap_or(Told::Unreadable)
 }
 
 struct Line<'l> {
@@ -220,9 +225,9 @@ impl ResultLines {
             None => std::mem::take(&mut self.held),
         };
         let long = self.long.get_or_insert_default();
-        let kept = long.push(&begun, &mut self.held);
-        let kept = kept.and_then(|()| long.push(bytes, &mut self.held));
-        if kept.is_none() || self.held.len() > LINE_BYTES_MAX {
+        long.push(&begun, &mut self.held);
+        long.push(bytes, &mut self.held);
+        if self.held.len() > LINE_BYTES_MAX {
             self.is_over_long = true;
             self.held = Vec::new();
         }

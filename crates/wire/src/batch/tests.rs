@@ -310,7 +310,9 @@ fn results_are_read_however_they_are_cut() {
     assert_eq!(told(Api::Anthropic, false, unsaid), Told::Unreadable);
     let mut lines = ResultLines::default();
     let long = b"1,2,3,4,".repeat(100_000);
-    lines.push(b"[", |_| panic!("no line"));
+    lines.push(br#"{"response":{"body":{"usage":{"a":["#, |_| {
+        panic!("no line")
+    });
     for _ in 0..4 {
         lines.push(&long, |_| panic!("no line"));
     }
@@ -360,6 +362,100 @@ fn a_line_of_many_megabytes_tells_what_a_short_one_does() {
     }
 }
 
+/// Nor does what an answer repeats of a request, however its caller made that.
+#[test]
+fn a_line_that_repeats_a_deep_or_a_wide_object_of_its_request_tells_what_others_do() {
+    let usage = r#""usage":{"input_tokens":9,"output_tokens":7}"#;
+    let openai = |repeated: &str| {
+        format!(
+            r#"{{"custom_id":"a","response":{{"status_code":200,"body":{{"text":{repeated},"model":"m",{usage}}}}},"error":null}}"#
+        )
+    };
+    let anthropic = |repeated: &str| {
+        format!(
+            r#"{{"result":{{"type":"succeeded","message":{{"repeated":{repeated},"model":"m",{usage}}}}}}}"#
+        )
+    };
+    let long = format!(r#"{{"description":"{}"}}"#, "x".repeat(70_000));
+    let deep = |depth: usize, inner: &str| {
+        let open = r#"{"properties":{"usage":"#.repeat(depth);
+        format!("{open}{inner}{}", "}}".repeat(depth))
+    };
+    let wide: Vec<_> = (0..60_000)
+        .map(|n| format!(r#""p{n}":{{"type":"string"}}"#))
+        .collect();
+    let wide = format!("{{{}}}", wide.join(","));
+    assert!(wide.len() > 1 << 20);
+    for (api, line) in [
+        (Api::OpenAi, &openai as &dyn Fn(&str) -> String),
+        (Api::Anthropic, &anthropic),
+    ] {
+        let expected = told(api, false, line("null").as_bytes());
+        assert!(matches!(expected, Told::Served(_)));
+        for repeated in [
+            deep(31, &long),
+            deep(100, &long),
+            deep(31, "1"),
+            deep(64, "1"),
+            deep(5000, "[]"),
+            wide.clone(),
+        ] {
+            let line = line(&repeated) + "\n";
+            for size in [line.len(), 4096] {
+                let (mut lines, mut read) = (ResultLines::default(), Vec::new());
+                for piece in line.as_bytes().chunks(size) {
+                    lines.push(piece, |line| read.push(told(api, false, &line)));
+                }
+                assert_eq!(
+                    (&*read, lines.skipped),
+                    (&[expected.clone()][..], 0),
+                    "{}",
+                    line.len()
+                );
+            }
+        }
+    }
+}
+
+/// What a message was made in, several goes, is told by a list within its usage.
+#[test]
+fn usage_of_a_long_line_is_read_to_its_last_list() {
+    let line = |text: &str| {
+        format!(
+            r#"{{"result":{{"type":"succeeded","message":{{"model":"m","content":[{{"text":"{text}"}}],"usage":{{"input_tokens":1,"output_tokens":1,"iterations":[{{"type":"compaction","input_tokens":50,"output_tokens":5}},{{"type":"message","input_tokens":1,"output_tokens":1}}]}}}}}}}}"#
+        )
+    };
+    let expected = told(Api::Anthropic, false, line("").as_bytes());
+    let (mut lines, mut read) = (ResultLines::default(), Vec::new());
+    let long = line(&"x".repeat(70_000));
+    lines.push(long.as_bytes(), |_| panic!("it has no end"));
+    lines.finish(|line| read.push(told(Api::Anthropic, false, &line)));
+    assert_eq!(read, std::slice::from_ref(&expected));
+    let Told::Served(served) = expected else {
+        panic!("served");
+    };
+    let Reading::Valid(usage) = served.usage else {
+        panic!("no usage");
+    };
+    assert_eq!(usage.prompt, Some(51));
+}
+
+/// Where a provider does not know it yet there are zeros, and a batch of which they were believed would be free.
+#[test]
+fn a_sum_of_zeros_is_none() {
+    let sum = |usage: &str| {
+        let body = format!(r#"{{"id":"b","status":"completed","usage":{usage}}}"#);
+        let object = Object::read(Api::OpenAi, body.as_bytes()).expect("a batch");
+        object.sum().is_some()
+    };
+    assert!(sum(r#"{"input_tokens":2,"output_tokens":1}"#));
+    assert!(sum(r#"{"input_tokens":2,"output_tokens":0}"#));
+    assert!(sum(r#"{"input_tokens":0,"output_tokens":3}"#));
+    assert!(!sum(r#"{"input_tokens":0,"output_tokens":0}"#));
+    assert!(!sum(r#"{"input_tokens":0}"#));
+    assert!(!sum("null") && !sum("{}"));
+}
+
 #[test]
 fn a_batch_that_names_no_result_says_whether_that_is_all() {
     let lacks = |api, text: &str| {
@@ -383,6 +479,10 @@ fn a_batch_that_names_no_result_says_whether_that_is_all() {
     let openai = |status: &str, rest: &str| format!(r#"{{"id":"b","status":"{status}"{rest}}}"#);
     let completed = |rest: &str| lacks(Api::OpenAi, &openai("completed", rest));
     assert!(completed(r#","request_counts":{"completed":1}"#));
+    let zeros = r#","usage":{"input_tokens":0,"output_tokens":0}"#;
+    assert!(completed(&format!(
+        r#"{zeros},"request_counts":{{"completed":1}}"#
+    )));
     assert!(!completed(r#","request_counts":{"completed":0}"#));
     assert!(completed(""));
     assert!(!completed(r#","error_file_id":"file-e""#));

@@ -28,6 +28,9 @@ const WINDOW_BYTES: usize = 4 << 10;
 pub(super) struct Stored(&'static rules::Rules);
 
 impl Stored {
+    /// Items of a conversation that say no more than their ids, and a template that stands in its place.
+    pub(super) const ITEMS: Self = Self(&rules::ITEMS);
+
     /// Of a call to this; `None` where it can name nothing.
     pub(super) fn of(operation: Operation) -> Option<Self> {
         rules::of(operation).map(Self)
@@ -54,7 +57,7 @@ impl Operation {
 }
 
 /// Whether a name that matters may stand in these pieces of one body.
-fn has_hint(body: &[Bytes], hints: &[&str]) -> bool {
+pub(super) fn has_hint(body: &[Bytes], hints: &[&str]) -> bool {
     let mut joint: Vec<u8> = Vec::new();
     body.iter().any(|piece| {
         let begins = piece.get(..JOINT_BYTES).unwrap_or(piece);

@@ -8,7 +8,8 @@
 use super::{HeadFault, HeadFaultKind};
 
 /// Checks a path (without query): absolute, no empty, `.` or `..` segment, no `;`, no backslash, no fragment,
-/// and no escape that hides a control character, `%`, `.`, `/`, `;` or a backslash.
+/// and no escape that hides a control character, `%`, `/`, `;`, a backslash, or what needs none: letters, digits, `-`, `.`, `_` and `~`, of which RFC 3986
+/// (section 6.2.2.2) has the escaped form be the same path.
 /// A single trailing `/` is allowed, and an escaped `/` inside the id of a known operation, whose parts are held to the same.
 ///
 /// # Errors
@@ -145,10 +146,15 @@ fn check_escape(digits: &[u8]) -> Result<(), HeadFault> {
         _ => None,
     };
     match value {
-        None | Some(0..=0x1f | 0x25 | 0x2e | 0x2f | 0x3b | 0x5c | 0x7f) => {
+        None | Some(0..=0x1f | 0x25 | 0x2f | 0x3b | 0x5c | 0x7f) => {
             Err(HeadFaultKind::PathAmbiguous.into())
         }
-        Some(_) => Ok(()),
+        Some(value) => match char::from_u32(value) {
+            Some('a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~') => {
+                Err(HeadFaultKind::PathAmbiguous.into())
+            }
+            _ => Ok(()),
+        },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{IDENTITIES, endpoint};
 use crate::decode::{Field, Place};
-use crate::host::{AzureProof, AzureSource, MadeKind};
+use crate::host::{AzureProof, AzureSource, MadeKind, SubjectToken};
 use crate::lower::{said, text};
 use crate::scalar::encoded;
 use crate::schema::credential::Azure;
@@ -18,9 +18,10 @@ impl super::super::Lowering<'_> {
             !written.client_secret.is_absent(),
             !written.certificate.is_absent() || !written.key.is_absent(),
             !written.federated_token_file.is_absent(),
+            !written.federated_token.is_absent(),
             is_managed,
         ];
-        let hint = "write client_secret, certificate and key, federated_token_file, or managed_identity: true";
+        let hint = "write client_secret, certificate and key, federated_token_file, federated_token, or managed_identity: true";
         self.one_of(place, kinds, IDENTITIES, hint);
         let scope = said(&written.scope, SCOPE);
         let client_id = text(&written.client_id);
@@ -95,7 +96,12 @@ impl super::super::Lowering<'_> {
             return Some(AzureProof::Secret(secret));
         }
         if let Some(at) = written.federated_token_file.get() {
-            return self.token_file(at).map(AzureProof::File);
+            let file = self.token_file(at);
+            return file.map(|file| AzureProof::Token(SubjectToken::File(file, None)));
+        }
+        if let Some(of) = written.federated_token.get() {
+            let token = self.issued_token(of, &place.below("federated_token"));
+            return token.map(AzureProof::Token);
         }
         if written.certificate.is_absent() != written.key.is_absent() {
             let says = "says a certificate without its key, or a key without its certificate";

@@ -20,6 +20,11 @@ const AGENT: &str = "http://169.254.170.2";
 /// Agents of ECS and of EKS, which are asked without TLS.
 const AGENTS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"];
 
+/// Whether the environment names an agent.
+pub(super) fn is_said(var: impl Fn(&'static str) -> Option<String>) -> bool {
+    [RELATIVE, FULL].into_iter().any(|name| var(name).is_some())
+}
+
 impl super::super::Lowering<'_> {
     pub(super) fn container(&mut self, place: &Place) -> Option<(String, AwsFrom)> {
         let var = |name| self.sources.var(name).filter(|value| !value.is_empty());

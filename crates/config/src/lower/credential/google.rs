@@ -10,15 +10,19 @@ use serde_json::{Map, Value};
 
 use super::{IDENTITIES, endpoint};
 use crate::decode::{At, Place, Written};
-use crate::host::{GoogleFrom, GoogleSource, MadeKind};
-use crate::lower::texts;
+use crate::host::{GoogleFrom, GoogleSource, MadeKind, SubjectToken};
+use crate::lower::{text as said_text, texts};
 use crate::scalar::{SecretFile, encoded};
-use crate::schema::credential::Google;
+use crate::schema::credential::{Federation, Google};
 use crate::target::Target;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const METADATA: &str = "http://metadata.google.internal";
 const LIFE: Duration = Duration::from_secs(3600);
+/// Who gives a token for that of another issuer, and who gives a service account's.
+const STS: &str = "https://sts.googleapis.com";
+const IAM: &str = "https://iamcredentials.googleapis.com";
+const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 
 impl super::super::Lowering<'_> {
     pub(super) fn google(&mut self, written: &Google, place: &Place) -> Option<(String, MadeKind)> {
@@ -27,24 +31,24 @@ impl super::super::Lowering<'_> {
             scopes.push(SCOPE.to_owned());
         }
         let is_metadata = written.metadata.value().is_some_and(|is| is.0);
-        let kinds = [!written.key_file.is_absent(), is_metadata];
-        self.one_of(
-            place,
-            kinds,
-            IDENTITIES,
-            "write key_file, or metadata: true",
-        );
-        if let Some(at) = written.endpoint.get().filter(|_| !is_metadata) {
-            let says = "only a metadata server may stand at another address";
+        let is_federation = !written.federation.is_absent();
+        let kinds = [!written.key_file.is_absent(), is_federation, is_metadata];
+        let hint = "write key_file, federation, or metadata: true";
+        self.one_of(place, kinds, IDENTITIES, hint);
+        let has_address = is_metadata || is_federation;
+        if let Some(at) = written.endpoint.get().filter(|_| !has_address) {
+            let says = "only a metadata server, or who federates, may stand at another address";
             self.fault(
                 &at.place,
                 says,
                 "leave it out: the key's file says where tokens are",
             );
         }
-        let (account, from) = match written.key_file.get() {
-            Some(at) => self.google_file(at)?,
-            None => {
+        let (account, from) = match (written.key_file.get(), written.federation.get()) {
+            (Some(at), _) => self.google_file(at)?,
+            (None, Some(of)) => self.federation(of, written, &place.below("federation"))?,
+            (None, None) if is_federation => return None,
+            (None, None) => {
                 let base = endpoint(&written.endpoint, METADATA);
                 let path = "/computeMetadata/v1/instance/service-accounts/default/token";
                 let scopes: Vec<String> = scopes.iter().map(|scope| encoded(scope)).collect();
@@ -54,6 +58,38 @@ impl super::super::Lowering<'_> {
         };
         let source = GoogleSource { scopes, from };
         Some((account, MadeKind::Google(Box::new(source))))
+    }
+
+    fn federation(
+        &mut self,
+        written: &Federation,
+        google: &Google,
+        place: &Place,
+    ) -> Option<(String, GoogleFrom)> {
+        let token = written.token.get();
+        let token = token.and_then(|of| self.issued_token(of, &place.below("token")));
+        let audience = said_text(&written.audience)?;
+        let [sts, iam] = if google.endpoint.is_absent() {
+            [STS, IAM].map(str::to_owned)
+        } else {
+            let at = self.asked_at(&google.endpoint)?;
+            [at.clone(), at]
+        };
+        let account = said_text(&written.service_account);
+        let impersonation = account.as_deref().map(|account| {
+            let path = "/v1/projects/-/serviceAccounts";
+            let url = format!("{iam}{path}/{}:generateAccessToken", encoded(account));
+            (url, LIFE)
+        });
+        let named = format!("google {audience} {}", account.as_deref().unwrap_or("-"));
+        let from = GoogleFrom::External {
+            url: format!("{sts}/v1/token"),
+            audience,
+            subject_token_type: JWT.to_owned(),
+            token: token?,
+            impersonation,
+        };
+        Some((named, from))
     }
 
     fn google_file(&mut self, at: &At<SecretFile>) -> Option<(String, GoogleFrom)> {
@@ -73,7 +109,13 @@ impl super::super::Lowering<'_> {
             _ => Err("holds no service_account and no external_account (its member `type`)"),
         };
         match from {
-            Ok((_, GoogleFrom::External { file, .. })) if !self.is_there(&file) => {
+            Ok((
+                _,
+                GoogleFrom::External {
+                    token: SubjectToken::File(file, _),
+                    ..
+                },
+            )) if !self.is_there(&file) => {
                 let says = "the file names a file with a token that cannot be read";
                 let hint = "its path is the member credential_source.file";
                 self.fault(&at.place, says, hint);
@@ -172,8 +214,7 @@ fn external(members: &Map<String, Value>) -> Result<(String, GoogleFrom), &'stat
         subject_token_type: text(members, "subject_token_type")
             .ok_or("has no subject_token_type")?,
         audience,
-        file: PathBuf::from(file),
-        member,
+        token: SubjectToken::File(PathBuf::from(file), member),
         impersonation: impersonated.map(|url| (url, life)),
     };
     Ok((account, from))

@@ -1,12 +1,12 @@
 //! `oauth` and `exchange`: what an OAuth endpoint is asked for, and by whom.
 
-use crate::decode::{At, Field, Place};
-use crate::host::{ClientProof, ExchangeGrant, MadeKind, TokenSource};
+use crate::decode::{At, Field, Place, Written as _};
+use crate::host::{ClientProof, ExchangeGrant, MadeKind, SubjectToken, TokenSource};
 use crate::lower::identity::address;
 use crate::lower::{said, text, texts};
 use crate::scalar::{ClientAuth, Text};
 use crate::schema::Bearer;
-use crate::schema::credential::{Asked, OAuth, PrivateKey, TokenExchange};
+use crate::schema::credential::{Asked, IssuedToken, OAuth, PrivateKey, TokenExchange};
 use crate::target::Target;
 
 /// What the caller's token is, unless the document says.
@@ -74,6 +74,46 @@ impl super::super::Lowering<'_> {
         let source = self.token_source(&by, &written.asked, place)?;
         let account = format!("exchange {} {:?}", source.url, source.audiences);
         Some((account, MadeKind::Exchange(Box::new(source), grant)))
+    }
+
+    /// A token of another issuer that is asked for.
+    pub(super) fn issued_token(
+        &mut self,
+        written: &IssuedToken,
+        place: &Place,
+    ) -> Option<SubjectToken> {
+        let secret = self.secret_below(&written.client_secret, place, "client_secret");
+        let kinds = [!written.issuer.is_absent(), !written.token_url.is_absent()];
+        let none = "says nobody who gives it";
+        let several = "says twice who gives it";
+        let is_one = self.one_of(place, kinds, [none, several], "write issuer or token_url");
+        let scope = texts(&written.scope).join(" ");
+        let mut source = TokenSource {
+            url: String::new(),
+            client_id: text(&written.client_id),
+            proof: ClientProof::Secret {
+                secret: secret??,
+                is_posted: written.client_auth.value().is_some_and(|is| is.0),
+            },
+            scope: (!scope.is_empty()).then_some(scope),
+            audiences: texts(&written.audience),
+            resources: texts(&written.resource),
+            fields: Vec::new(),
+        };
+        let Some(at) = written.issuer.get() else {
+            source.url = self.asked_at(&written.token_url)?;
+            return is_one.then(|| SubjectToken::Asked(Box::new(source)));
+        };
+        // Its document says so to the letter who it is.
+        let Ok(target) = Target::read(&at.value.0) else {
+            let hint = "write the issuer's address, which begins with https://, or its token_url";
+            self.refuse(at, "is no address at which a document could be found", hint);
+            return None;
+        };
+        if !target.tls {
+            self.in_clear(&at.place, &target);
+        }
+        is_one.then(|| SubjectToken::AskedOf(at.value.0.clone(), Box::new(source)))
     }
 
     fn token_source(&mut self, by: &By<'_>, asked: &Asked, place: &Place) -> Option<TokenSource> {

@@ -128,6 +128,15 @@ impl Cluster {
         });
     }
 
+    /// What it says of an object that is not made: the status, and why.
+    pub(crate) fn tries(&self, object: &Value) -> (u16, String) {
+        let path = path_of(object);
+        let (collection, _) = path.rsplit_once('/').expect("a collection");
+        let path = format!("{collection}?dryRun=All");
+        let (status, said) = self.ask(Method::POST, &path, object);
+        (status, said["message"].to_string())
+    }
+
     /// Merges this into each of these objects, over one connection.
     pub(crate) fn patch_all(&self, patches: &[(String, Value)]) {
         self.runs(async {

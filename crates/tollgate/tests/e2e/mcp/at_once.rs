@@ -53,6 +53,52 @@ fn messages_that_come_at_once_for_a_caller_without_a_session_open_one() {
     assert_eq!(begun.load(Ordering::SeqCst), 2);
 }
 
+/// What comes of opening a server is so for all who wait for it: they do not fail one after the other.
+#[test]
+fn messages_that_wait_for_a_server_that_fails_fail_with_it() {
+    let (go, asked) = (Signal::default(), Arc::<AtomicUsize>::default());
+    let (wait, count) = (go.clone(), Arc::clone(&asked));
+    let bad = Upstream::start(move |_, _| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let none = crate::harness::answer::json(503, "{}");
+        vec![Step::Until(wait.clone()), Step::Send(none)]
+    });
+    let good = server("good");
+    let servers = format!(
+        "    bad: {{ url: \"{}\" }}\n    good: {{ url: \"{}\" }}",
+        url(&bad),
+        url(&good)
+    );
+    let config =
+        config(&servers, "    - { workload: agent }").replace("within: 30s", "within: 10m");
+    let gate = Gate::start(&format!("workers: 1\n{config}"), &[]);
+    let told: Vec<Told> = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..MANY)
+            .map(|_| scope.spawn(|| ask(&Caller::new(&gate, "agent"), "tools/list", &json!({}))))
+            .collect();
+        eventually("all have come", || {
+            gate.metric("tollgate_open_exchanges", &[]) >= MANY as f64
+        });
+        eventually("one has asked", || asked.load(Ordering::SeqCst) > 0);
+        go.give();
+        let told = callers.into_iter().map(|caller| caller.join());
+        told.map(|told| told.expect("an answer")).collect()
+    });
+    for told in &told {
+        let result = &told.body["result"];
+        assert_eq!(
+            result["_meta"]["tollgate/unavailable"],
+            json!(["bad"]),
+            "{}",
+            told.body
+        );
+        assert_eq!(result["tools"].as_array().map(Vec::len), Some(2));
+    }
+    // Twice for those that wait: whether it needs a session, and to begin one. Who comes behind that asks again.
+    let asked = asked.load(Ordering::SeqCst);
+    assert!(asked <= MANY, "{asked}");
+}
+
 #[test]
 fn a_server_that_is_late_is_named_by_an_attempt_each_time_or_by_the_log() {
     let silent = Upstream::start(|_, _| vec![Step::silence()]);

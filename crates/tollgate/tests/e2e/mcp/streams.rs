@@ -43,16 +43,49 @@ impl Listening {
              mcp-session-id: {session}\r\n{fields}\r\n",
             caller.workload
         );
+        Self::sent(caller, &head)
+    }
+
+    /// The answer to a message that is a stream.
+    pub(super) fn posted(caller: &Caller<'_>, fields: &str, message: &Value) -> Self {
+        let body = message.to_string();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: g\r\nx-workload-app: {}\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\ncontent-length: {}\r\n{fields}\r\n{body}",
+            caller.workload,
+            body.len()
+        );
+        Self::sent(caller, &head)
+    }
+
+    fn sent(caller: &Caller<'_>, request: &str) -> Self {
         let mut tcp = TcpStream::connect(caller.gate.data).expect("the gate listens");
         tcp.set_read_timeout(Some(Duration::from_secs(30)))
             .expect("a socket option");
-        tcp.write_all(head.as_bytes()).expect("it is taken");
+        tcp.write_all(request.as_bytes()).expect("it is taken");
         let mut listening = Self {
             tcp,
             heard: Vec::new(),
         };
         listening.until("\r\n\r\n");
         listening
+    }
+
+    /// Reads to the end of the stream; all that it has heard.
+    pub(super) fn to_end(&mut self) -> String {
+        let ended = b"0\r\n\r\n";
+        let mut bytes = [0; 4096];
+        while !self.heard.ends_with(ended) {
+            let read = self
+                .tcp
+                .read(&mut bytes)
+                .expect("an end before the time is up");
+            if read == 0 {
+                break;
+            }
+            self.heard.extend_from_slice(&bytes[..read]);
+        }
+        String::from_utf8_lossy(&self.heard).into_owned()
     }
 
     /// Reads until it has heard this; all that it has heard.

@@ -1,8 +1,9 @@
-"""Uses SDKs, one after the other, in front of a fake backend that answers in its own form: text, a stream, a loop of tools, the same streamed, an error.
+"""Uses SDKs, one after the other, in front of a fake backend that answers in its own form: text, an image, a stream, a loop of tools, the same streamed, an error.
 
-In: {"base_url", "sdks"}. Prints for each the names of the checks that passed; an unexpected result ends the script.
+In: {"base_url", "sdks", "image"}, the image in base64. Prints for each the names of the checks that passed; an unexpected result ends the script.
 """
 
+import base64
 import json
 import sys
 
@@ -17,6 +18,7 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 HEADERS = {"x-workload-app": "w"}
 COMMON = {"api_key": "client-key", "default_headers": HEADERS, "max_retries": 0, "timeout": 120}
 ASKS, GAVE = "How warm is it in Turin?", "21 degrees"
+IMAGE = f"data:image/png;base64,{given['image']}"
 
 
 def is_usage(asked, made):
@@ -39,6 +41,10 @@ class OfOpenAi:
         told = self.ask([{"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello"}])
         assert told.choices[0].message.content == "Hello." and told.choices[0].finish_reason == "stop", told
         is_usage(told.usage.prompt_tokens, told.usage.completion_tokens)
+
+    def image(self):
+        shown = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": IMAGE}}]
+        assert self.ask([{"role": "user", "content": shown}]).choices[0].message.content == "Hello."
 
     def stream(self):
         options = {"stream": True, "stream_options": {"include_usage": True}}
@@ -84,6 +90,10 @@ class OfResponses:
         told = self.ask("Hello", instructions="Be short.")
         assert told.status == "completed" and told.output_text == "Hello.", told
         is_usage(told.usage.input_tokens, told.usage.output_tokens)
+
+    def image(self):
+        shown = [{"type": "input_text", "text": "What is it?"}, {"type": "input_image", "image_url": IMAGE, "detail": "auto"}]
+        assert self.ask([{"role": "user", "content": shown}]).output_text == "Hello."
 
     def stream(self):
         events = list(self.ask("Hello", stream=True))
@@ -131,6 +141,11 @@ class OfAnthropic:
         assert told.id.startswith("msg_") or not told.id, told
         assert told._request_id, told
         is_usage(told.usage.input_tokens, told.usage.output_tokens)
+
+    def image(self):
+        source = {"type": "base64", "media_type": "image/png", "data": given["image"]}
+        shown = [{"type": "text", "text": "What is it?"}, {"type": "image", "source": source}]
+        assert self.ask([{"role": "user", "content": shown}]).content[-1].text == "Hello."
 
     def stream(self):
         with self.messages.stream(model="m", max_tokens=100, messages=[{"role": "user", "content": "Hello"}]) as stream:
@@ -190,6 +205,10 @@ class OfGoogle:
         assert told.text == "Hello.", told
         is_usage(told.usage_metadata.prompt_token_count, told.usage_metadata.candidates_token_count)
 
+    def image(self):
+        shown = types.Part.from_bytes(data=base64.b64decode(given["image"]), mime_type="image/png")
+        assert self.ask(["What is it?", shown]).text == "Hello."
+
     def stream(self):
         chunks = list(self.models.generate_content_stream(model="m", contents="Hello", config=self.config()))
         assert "".join(chunk.text or "" for chunk in chunks) == "Hello.", chunks
@@ -237,7 +256,7 @@ shown = {}
 for sdk in given["sdks"]:
     client = kinds[sdk]()
     shown[sdk] = []
-    for name in ["text", "stream", "tools", "streamed_tools", "error"]:
+    for name in ["text", "image", "stream", "tools", "streamed_tools", "error"]:
         getattr(client, name)()
         shown[sdk].append(name)
 print(json.dumps(shown))

@@ -1,14 +1,5 @@
-// The SDK for Node, from where `cargo xtask setup` put it.
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
+// OpenAI's SDK for Node.
+import { input, load } from './modules.mjs';
 
-const modules = process.env.TOLLGATE_E2E_NODE_MODULES;
-if (!modules) throw new Error('TOLLGATE_E2E_NODE_MODULES is not set');
-
-export const openai = createRequire(join(modules, 'here.cjs'))('openai');
-
-export async function input() {
-  let text = '';
-  for await (const chunk of process.stdin) text += chunk;
-  return JSON.parse(text);
-}
+export const openai = load('openai');
+export { input };

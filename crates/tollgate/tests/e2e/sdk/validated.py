@@ -37,6 +37,17 @@ def of_anthropic():
     return lambda body: (streaming if body.get("stream") else whole)(body)
 
 
+def of_anthropic_on_vertex():
+    judge = of_anthropic()
+
+    def without_what_vertex_adds(body):
+        # The path names the model there.
+        assert body.pop("anthropic_version") == "vertex-2023-10-16" and "model" not in body, body
+        judge({"model": "m", **body})
+
+    return without_what_vertex_adds
+
+
 def of_google():
     from google.genai import types
 
@@ -98,6 +109,7 @@ KINDS = {
     "openai": of_openai,
     "azure": of_openai,
     "anthropic": of_anthropic,
+    "anthropic-on-vertex": of_anthropic_on_vertex,
     "gemini": of_google,
     "vertex": of_google,
     "bedrock": of_bedrock,

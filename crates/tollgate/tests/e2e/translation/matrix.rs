@@ -1,4 +1,5 @@
-//! Every client in front of every backend: the official SDKs, and what each backend was asked held against the types of its own SDK.
+//! Every client in front of every backend: the official SDKs of two languages, and what each backend was asked held against the types of
+//! its own SDK.
 //!
 //! Invariant: the table in docs/translation.md says what this test has seen.
 //! Not here: what each member becomes (`vectors/translate`).
@@ -16,7 +17,11 @@ use crate::harness::{Gate, Sdk, Seen, Step, Upstream};
 const CLIENTS: [(&str, &str, &[&str]); 5] = [
     ("openai", "`openai`, chat", &["openai", "azure"]),
     ("responses", "`openai`, Responses", &[]),
-    ("anthropic", "`anthropic`", &["anthropic"]),
+    (
+        "anthropic",
+        "`anthropic`",
+        &["anthropic", "anthropic-on-vertex"],
+    ),
     ("gemini", "`google-genai`", &["gemini", "vertex"]),
     (
         "vertex",
@@ -24,12 +29,25 @@ const CLIENTS: [(&str, &str, &[&str]); 5] = [
         &["gemini", "vertex"],
     ),
 ];
-/// How many calls a client makes, of which one fails.
-const CALLS: usize = 6;
-const BACKENDS: [&str; 7] = [
+/// What each client does, of which the last is a call that fails.
+const CHECKS: [&str; 6] = [
+    "text",
+    "image",
+    "stream",
+    "tools",
+    "streamed_tools",
+    "error",
+];
+/// How many calls it makes for that.
+const CALLS: usize = 7;
+/// An image of one point, in whose base64 are both signs that the two alphabets write otherwise.
+const IMAGE: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNg+MUOAAH/AQKk1JEHAAAAAElFTkSuQmCC";
+const BACKENDS: [&str; 8] = [
     "openai",
     "azure",
     "anthropic",
+    "anthropic-on-vertex",
     "gemini",
     "vertex",
     "bedrock",
@@ -41,7 +59,7 @@ fn root(dialect: &str) -> &'static str {
     match dialect {
         "azure" => "/openai",
         "gemini" => "/v1beta",
-        "vertex" => "/v1/projects/p/locations/l",
+        "vertex" | "anthropic-on-vertex" => "/v1/projects/p/locations/l",
         "bedrock" => "",
         "cohere" => "/v2",
         _ => "/v1",
@@ -61,6 +79,10 @@ fn paths(dialect: &str) -> [&'static str; 2] {
             "/v1/projects/p/locations/l/publishers/google/models/its-m:generateContent",
             "/v1/projects/p/locations/l/publishers/google/models/its-m:streamGenerateContent?alt=sse",
         ],
+        "anthropic-on-vertex" => [
+            "/v1/projects/p/locations/l/publishers/anthropic/models/its-m:rawPredict",
+            "/v1/projects/p/locations/l/publishers/anthropic/models/its-m:streamRawPredict",
+        ],
         "bedrock" => ["/model/its-m/converse", "/model/its-m/converse-stream"],
         "cohere" => ["/v2/chat"; 2],
         _ => ["/v1/chat/completions"; 2],
@@ -77,14 +99,19 @@ fn key(dialect: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// A backend of this dialect, behind a gate.
-fn gate_of(dialect: &'static str) -> (Upstream, Gate) {
-    let upstream = Upstream::start(move |_, seen| {
+/// A backend of this dialect.
+fn fake_of(dialect: &'static str) -> Upstream {
+    Upstream::start(move |_, seen| {
         vec![Step::Send(match seen.path().ends_with("/rerank") {
             true => fakes::ranked(),
             false => fakes::answered(dialect, seen),
         })]
-    });
+    })
+}
+
+/// The same, behind a gate.
+fn gate_of(dialect: &'static str) -> (Upstream, Gate) {
+    let upstream = fake_of(dialect);
     let config = format!(
         "backends: {{ up: {{ url: \"http://{}{}\", dialect: {dialect}, credential: {{ inline: its-key }}, model_names: {{ m: its-m }} }} }}\n\
          routes: [ {{ workload: w, backend: up }} ]\n",
@@ -109,17 +136,33 @@ fn is_asked_well(dialect: &str, seen: &[Seen]) {
     assert_eq!(judged, json!(bodies.len()), "{dialect}");
 }
 
-/// Has every client use a backend of this dialect. One process has all of them: it takes seconds to load them.
-fn answers_every_client(dialect: &'static str) {
+/// How many of these calls show the image, byte for byte.
+fn images(seen: &[Seen]) -> usize {
+    let is_shown = |seen: &&Seen| {
+        let body = String::from_utf8_lossy(&seen.body);
+        // Google's own clients write the other alphabet, which passes as it came to Google.
+        body.contains(IMAGE) || body.contains(&IMAGE.replace('+', "-").replace('/', "_"))
+    };
+    seen.iter().filter(is_shown).count()
+}
+
+/// Has every client of a language use a backend of this dialect. One process has all of them: it takes seconds to load them.
+fn answers_every_client(sdk: Sdk, dialect: &'static str) {
     let (upstream, gate) = gate_of(dialect);
     let clients = CLIENTS.map(|(client, ..)| client);
-    let input = json!({ "base_url": format!("http://{}", gate.data), "sdks": clients });
-    let shown = Sdk::Python.run("matrix", &input);
+    let input =
+        json!({ "base_url": format!("http://{}", gate.data), "sdks": clients, "image": IMAGE });
+    let shown = sdk.run("matrix", &input);
     for client in clients {
-        let all = ["text", "stream", "tools", "streamed_tools", "error"];
-        assert_eq!(shown[client], json!(all), "{client} in front of {dialect}");
+        assert_eq!(
+            shown[client],
+            json!(CHECKS),
+            "{client} ({sdk:?}) in front of {dialect}"
+        );
     }
-    is_asked_well(dialect, &upstream.seen());
+    let seen = upstream.seen();
+    is_asked_well(dialect, &seen);
+    assert_eq!(images(&seen), clients.len(), "{dialect}");
     // What was counted is what the backend said, whichever form it said it in.
     let told = gate.records(CLIENTS.len() * CALLS);
     let answered = told.iter().filter(|record| record["status"] == 200);
@@ -135,7 +178,11 @@ fn answers_every_client(dialect: &'static str) {
 fn every_client_is_answered_by_every_backend() {
     std::thread::scope(|scope| {
         for dialect in BACKENDS {
-            scope.spawn(move || answers_every_client(dialect));
+            scope.spawn(move || {
+                for sdk in Sdk::BOTH {
+                    answers_every_client(sdk, dialect);
+                }
+            });
         }
     });
     let mut table = vec![format!("| client | `{}` |", BACKENDS.join("` | `"))];
@@ -160,13 +207,36 @@ fn every_client_is_answered_by_every_backend() {
     );
 }
 
+/// What no client of these speaks is faked as its own SDK understands it.
+#[test]
+fn the_sdks_of_cohere_and_aws_understand_the_fakes_of_their_services() {
+    let [cohere, bedrock] = ["cohere", "bedrock"].map(fake_of);
+    let input = json!({
+        "cohere": format!("http://{}", cohere.address),
+        "bedrock": format!("http://{}", bedrock.address),
+        "image": IMAGE,
+    });
+    let shown = Sdk::Python.run("at_fake", &input);
+    assert_eq!(shown, json!({ "cohere": CHECKS, "bedrock": CHECKS }));
+    for (dialect, fake) in [("cohere", cohere), ("bedrock", bedrock)] {
+        let seen = fake.seen();
+        assert_eq!((seen.len(), images(&seen)), (CALLS, 1), "{dialect}");
+        for seen in seen {
+            assert!(paths(dialect).contains(&seen.path()), "{}", seen.path());
+        }
+    }
+}
+
 #[test]
 fn coheres_sdk_has_documents_ranked_by_cohere_and_by_engines() {
-    for dialect in ["cohere", "openai"] {
+    for (sdk, dialect) in Sdk::BOTH
+        .into_iter()
+        .flat_map(|sdk| [(sdk, "cohere"), (sdk, "openai")])
+    {
         let (upstream, gate) = gate_of(dialect);
         let input = json!({ "base_url": format!("http://{}", gate.data), "header": WHO });
-        let shown = Sdk::Python.run("ranked", &input);
-        assert_eq!(shown, json!([[1], [1]]), "{dialect}");
+        let shown = sdk.run("ranked", &input);
+        assert_eq!(shown, json!([[1], [1]]), "{sdk:?}, {dialect}");
         for seen in upstream.seen() {
             assert_eq!(seen.path(), format!("{}/rerank", root(dialect)));
             assert_eq!(seen.json()["model"], "its-m");

@@ -173,6 +173,123 @@ fn another_issuers_token_is_given_for_googles_and_that_for_a_service_accounts() 
     );
 }
 
+/// An issuer whose document says where its tokens are given: the nth one is `issued-n`.
+fn issuer() -> Upstream {
+    Upstream::start(|n, seen: &Seen| {
+        if seen
+            .head
+            .starts_with("GET /realms/main/.well-known/openid-configuration ")
+        {
+            let host = seen.header("host").concat();
+            let document = serde_json::json!({
+                "issuer": format!("http://{host}/realms/main"), "token_endpoint": format!("http://{host}/token"),
+            });
+            return vec![Step::Send(json(200, &document.to_string()))];
+        }
+        assert!(seen.head.starts_with("POST /token "), "{}", seen.head);
+        let token = format!("{CANARY}-issued-{n}");
+        let body = format!(r#"{{"access_token":"{token}","token_type":"Bearer","expires_in":60}}"#);
+        vec![Step::Send(json(200, &body))]
+    })
+}
+
+/// What a credential says of it.
+fn issued(by: &Upstream) -> String {
+    format!(
+        "{{ issuer: http://{}/realms/main, client_id: gate, client_secret: {{ file: secret }}, scope: models, audience: cloud }}",
+        by.address
+    )
+}
+
+#[test]
+fn another_issuer_is_asked_for_the_token_that_is_given_for_a_clouds_own() {
+    let secret = format!("{CANARY}-secret");
+    let files: [(&str, &[u8]); 1] = [("secret", secret.as_bytes())];
+    let asked_of = |issuer: &Upstream| {
+        let seen = issuer.seen();
+        assert_eq!(seen.len(), 2, "its document, and a token");
+        let basic = seen[1].header("authorization").concat();
+        assert!(basic.starts_with("Basic "), "{basic}");
+        let asked = form(&seen[1]);
+        assert_eq!(asked["grant_type"], "client_credentials");
+        assert_eq!((&*asked["scope"], &*asked["audience"]), ("models", "cloud"));
+    };
+    // Entra is shown it as what proves the application.
+    let (by, entra) = (issuer(), endpoint(3600));
+    let credential = format!(
+        "{{ azure: {{ tenant: contoso.example, client_id: app, authority: http://{}, federated_token: {} }} }}",
+        entra.address,
+        issued(&by)
+    );
+    let (of_azure, engine) = gate(&credential, &files);
+    assert_called(&of_azure, &engine);
+    asked_of(&by);
+    let shown = form(&entra.seen()[0]);
+    assert_eq!(shown["client_assertion"], format!("{CANARY}-issued-1"));
+    // Google gives its own for it, and for that one a service account's.
+    let by = issuer();
+    let google = Upstream::start(|n, _| {
+        let body = match n {
+            0 => format!(
+                r#"{{"access_token":"{CANARY}-federated","token_type":"Bearer","expires_in":3600}}"#
+            ),
+            _ => format!(
+                r#"{{"accessToken":"{CANARY}-token-0","expireTime":"2999-01-01T00:00:00Z"}}"#
+            ),
+        };
+        vec![Step::Send(json(200, &body))]
+    });
+    let credential = format!(
+        "{{ google: {{ endpoint: http://{}, federation: {{ audience: //iam.example/pool, service_account: gate@p.example, token: {} }} }} }}",
+        google.address,
+        issued(&by)
+    );
+    let (of_google, engine) = gate(&credential, &files);
+    assert_called(&of_google, &engine);
+    asked_of(&by);
+    let [given, acted] = &google.seen()[..] else {
+        panic!("asked {} times", google.seen().len());
+    };
+    assert!(given.head.starts_with("POST /v1/token "), "{}", given.head);
+    let shown = form(given);
+    assert_eq!(shown["audience"], "//iam.example/pool");
+    assert_eq!(shown["subject_token"], format!("{CANARY}-issued-1"));
+    assert_eq!(
+        shown["subject_token_type"],
+        "urn:ietf:params:oauth:token-type:jwt"
+    );
+    let path = "POST /v1/projects/-/serviceAccounts/gate%40p.example:generateAccessToken ";
+    assert!(acted.head.starts_with(path), "{}", acted.head);
+    assert_eq!(
+        acted.header("authorization"),
+        [format!("Bearer {CANARY}-federated")]
+    );
+}
+
+#[test]
+fn an_issuer_that_gives_no_token_leaves_the_cloud_unasked_and_the_call_refused() {
+    // Its document names another one.
+    let by = Upstream::start(|_, _| {
+        vec![Step::Send(json(
+            200,
+            r#"{"issuer":"http://other.example"}"#,
+        ))]
+    });
+    let entra = endpoint(3600);
+    let credential = format!(
+        "{{ azure: {{ tenant: contoso.example, client_id: app, authority: http://{}, federated_token: {} }} }}",
+        entra.address,
+        issued(&by)
+    );
+    let secret = format!("{CANARY}-secret");
+    let (gate, engine) = gate(&credential, &[("secret", secret.as_bytes())]);
+    let response = call(&gate);
+    assert_eq!(response.status, 503, "{}", response.text());
+    assert!(entra.seen().is_empty() && engine.seen().is_empty());
+    assert!(by.seen().iter().all(|seen| seen.head.starts_with("GET ")));
+    assert_silent(&gate);
+}
+
 #[test]
 fn an_application_of_entra_is_proven_in_three_ways() {
     type Check = fn(&BTreeMap<String, String>, &str);

@@ -108,10 +108,9 @@ fn what_is_signed_is_what_arrives_over_either_version_of_http() {
     }
 }
 
-#[test]
-fn a_role_is_taken_with_a_token_and_its_keys_sign() {
-    let upstream = Recorder::clear(false);
-    let sts = Upstream::start(|_, _| {
+/// A token service that gives keys of a role for whatever it is shown.
+fn token_service() -> Upstream {
+    Upstream::start(|_, _| {
         let body = format!(
             "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>\
              <AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>{CANARY}/role</SecretAccessKey>\
@@ -120,29 +119,50 @@ fn a_role_is_taken_with_a_token_and_its_keys_sign() {
         );
         let whole = crate::harness::answer::whole(200, "text/xml", body.as_bytes());
         vec![Step::Send(whole)]
-    });
-    let config = format!(
-        "backends: {{ up: {{ url: http://{}/openai/v1, credential: {{ aws: {{ region: eu-central-1, endpoint: http://{}, \
-         web_identity: {{ role_arn: \"arn:aws:iam::123456789012:role/gate\", token_file: token }} }} }} }} }}\n\
-         routes: [ {{ workload: w, backend: up }} ]\n",
-        upstream.address, sts.address
+    })
+}
+
+#[test]
+fn a_role_is_taken_with_a_token_of_a_file_or_of_another_issuer_and_its_keys_sign() {
+    let issuer = endpoint(60);
+    let issued = format!(
+        "token: {{ token_url: http://{}/token, client_id: gate, client_secret: {{ file: secret }} }}",
+        issuer.address
     );
-    let token = format!("{CANARY}.web.identity\n");
-    let gate = Gate::start(&config, &[("token", token.as_bytes())]);
-    let response = call(&gate);
-    assert_eq!(response.status, 200, "{}", response.text());
-    let asked = form(&sts.seen()[0]);
-    assert_eq!(asked["Action"], "AssumeRoleWithWebIdentity");
-    assert_eq!(asked["RoleArn"], "arn:aws:iam::123456789012:role/gate");
-    assert_eq!(asked["RoleSessionName"], "tollgate");
-    assert_eq!(asked["WebIdentityToken"], token.trim_end());
-    let keys = keys(
-        "ASIAROLE",
-        &format!("{CANARY}/role"),
-        Some(&format!("{CANARY}==")),
-    );
-    assert_signed(&upstream.got()[0], &keys, "eu-central-1");
-    assert_silent(&gate);
+    let table = [
+        ("token_file: token", format!("{CANARY}.web.identity")),
+        (&*issued, format!("{CANARY}-token-0")),
+    ];
+    for (said, shown) in table {
+        let (upstream, sts) = (Recorder::clear(false), token_service());
+        let config = format!(
+            "backends: {{ up: {{ url: http://{}/openai/v1, credential: {{ aws: {{ region: eu-central-1, endpoint: http://{}, \
+             web_identity: {{ role_arn: \"arn:aws:iam::123456789012:role/gate\", {said} }} }} }} }} }}\n\
+             routes: [ {{ workload: w, backend: up }} ]\n",
+            upstream.address, sts.address
+        );
+        let (token, secret) = (
+            format!("{CANARY}.web.identity\n"),
+            format!("{CANARY}-secret"),
+        );
+        let files: [(&str, &[u8]); 2] =
+            [("token", token.as_bytes()), ("secret", secret.as_bytes())];
+        let gate = Gate::start(&config, &files);
+        let response = call(&gate);
+        assert_eq!(response.status, 200, "{}", response.text());
+        let asked = form(&sts.seen()[0]);
+        assert_eq!(asked["Action"], "AssumeRoleWithWebIdentity");
+        assert_eq!(asked["RoleArn"], "arn:aws:iam::123456789012:role/gate");
+        assert_eq!(asked["RoleSessionName"], "tollgate");
+        assert_eq!(asked["WebIdentityToken"], shown);
+        let keys = keys(
+            "ASIAROLE",
+            &format!("{CANARY}/role"),
+            Some(&format!("{CANARY}==")),
+        );
+        assert_signed(&upstream.got()[0], &keys, "eu-central-1");
+        assert_silent(&gate);
+    }
 }
 
 #[test]

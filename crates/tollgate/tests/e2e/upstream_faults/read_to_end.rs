@@ -119,6 +119,43 @@ fn an_abandoned_stream_of_an_http2_upstream_is_read_to_its_end() {
     assert_eq!((stats.running, stats.finished_abort), (0, 0), "{stats:?}");
 }
 
+/// Where a route says nothing, what a provider adds to a prompt from elsewhere is heard of at the end alone: whoever leaves before it pays for that too.
+#[test]
+fn a_call_whose_prompt_is_not_all_in_its_body_is_read_on_where_its_route_says_nothing() {
+    let file = r#"{"model":"m","stream":STREAM,"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]}"#;
+    let said = r#"{"model":"m","stream":STREAM,"messages":[{"role":"user","content":"my file"}]}"#;
+    for (text, outcome) in [(file, "read_to_end"), (said, "cancelled")] {
+        for streams in ["true", "false"] {
+            let abandoned = Signal::default();
+            let upstream = in_two_parts(abandoned.clone());
+            let config = format!(
+                "workers: 1\nbackends: {{ up: {{ url: http://{}/v1 }} }}\nroutes: [ {{ workload: w, backend: up }} ]\n",
+                upstream.address
+            );
+            let gate = Gate::start(&config, &[]);
+            let mut connection = Connection::open(gate.data);
+            connection.send(&crate::fixture::call(&text.replace("STREAM", streams)));
+            if streams == "true" {
+                while !String::from_utf8_lossy(connection.unread()).contains("data: ") {
+                    assert!(connection.more());
+                }
+            } else {
+                eventually("the upstream has the call", || !upstream.seen().is_empty());
+            }
+            drop(connection);
+            if outcome == "read_to_end" {
+                drains(&gate, 1.0);
+            }
+            abandoned.give();
+            let record = gate.records(1).remove(0);
+            let is_read = record["prompt_source"] == "reported" && record["prompt_tokens"] == 7;
+            assert_eq!(is_read, outcome == "read_to_end", "{streams} {record}");
+            let rest = format!("rest=\"{outcome}\"");
+            assert!(gate.metric("tollgate_abandoned_total", &[&rest]) == 1.0);
+        }
+    }
+}
+
 /// Leaves when a stream has begun.
 fn leave_a_stream(gate: &Gate) {
     let mut connection = Connection::open(gate.data);

@@ -124,6 +124,17 @@ const RESPONSES: Rules = Rules {
     ..CHAT
 };
 
+/// Of calls to Responses, what of the conversation itself is named by its id alone.
+pub(super) const ITEMS: Rules = Rules {
+    hints: &["\"id\""],
+    ids: &[],
+    holders: &[("prompt", "prompt.id")],
+    whole: &[],
+    whole_at_top: &[],
+    addresses: &[],
+    ..RESPONSES
+};
+
 /// Items of a session have ids of that session alone, and no other one's.
 const REALTIME: Rules = Rules {
     hints: &[

@@ -39,8 +39,8 @@ pub(super) fn answered(dialect: &str, seen: &Seen) -> Vec<u8> {
     match (dialect, is_streamed) {
         ("openai" | "azure", true) => lines(&chat_events(is_call), "data: [DONE]\n\n"),
         ("openai" | "azure", false) => answer(200, &chat(is_call)),
-        ("anthropic", true) => lines(&message_events(is_call), ""),
-        ("anthropic", false) => answer(200, &message(is_call)),
+        ("anthropic" | "anthropic-on-vertex", true) => lines(&message_events(is_call), ""),
+        ("anthropic" | "anthropic-on-vertex", false) => answer(200, &message(is_call)),
         ("gemini" | "vertex", true) => lines(&[generated(is_call)], ""),
         ("gemini" | "vertex", false) => answer(200, &generated(is_call)),
         ("cohere", true) => lines(&cohere_events(is_call), ""),
@@ -52,7 +52,7 @@ pub(super) fn answered(dialect: &str, seen: &Seen) -> Vec<u8> {
 
 fn failed(dialect: &str) -> Vec<u8> {
     let body = match dialect {
-        "anthropic" => {
+        "anthropic" | "anthropic-on-vertex" => {
             r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#
         }
         "gemini" | "vertex" => {
