@@ -11,6 +11,7 @@ use std::rc::Rc;
 use mcp::bridge::{TaskId, state_in};
 use mcp::catalog::Kind;
 use mcp::envelope::Message;
+use mcp::handshake::Abilities;
 use mcp::reply::{edited, string};
 use mcp::session::StateOf;
 use mcp::target::Target;
@@ -88,7 +89,17 @@ pub(super) async fn serve<D: Downstream>(
     };
     let found = opened(call, &view, (config, tools, rule), shown);
     let Some((server, place, task)) = found else {
-        return Err(call.refuse(not_found(shown)));
+        let session = modern::opened(call, None, client).await?;
+        let mut open = session.servers.iter();
+        // What no server offers is not there.
+        let refusal = match open.any(|open| open.abilities.has(Abilities::TASKS)) {
+            true => not_found(shown),
+            false => {
+                let method = method.into();
+                Refusal::McpMethod { method }
+            }
+        };
+        return Err(call.refuse(refusal));
     };
     let named = Kind::Tools.whole(&server.name, &task.tool);
     call.facts.named = Some(named.as_str().into());

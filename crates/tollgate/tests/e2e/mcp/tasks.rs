@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testing::eventually;
 
 use super::bridge::Stream;
-use super::modern::{ask, headers, messages, meta, modern_reply};
+use super::modern::{ask, headers, messages, meta, modern, modern_reply};
 use super::{Caller, Told, config, server, url};
 use crate::harness::answer::{chunk, events_head};
 use crate::harness::{Gate, Seen, Signal, Step, Upstream, answer};
@@ -353,4 +353,29 @@ fn who_listens_to_a_task_hears_of_it_by_the_id_that_its_caller_has_as_long_as_it
         "{error}"
     );
     assert_eq!(error["data"]["requiredCapabilities"], knows());
+}
+
+#[test]
+fn where_no_server_has_tasks_there_is_no_such_method() {
+    let (one, two) = (making(), modern("two"));
+    let servers = format!(
+        "    one: {{ url: \"{}\" }}\n    two: {{ url: \"{}\" }}",
+        url(&one),
+        url(&two)
+    );
+    let routes = "    - { workload: ada }\n    - { workload: ben, servers: two }";
+    let gate = Gate::start(&config(&servers, routes), &[]);
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for (workload, status, code) in [("ada", 200, -32602), ("ben", 404, -32601)] {
+            let caller = Caller::new(&gate, workload);
+            let told = about(&caller, method, &json!({"taskId": "made-up"}));
+            let error = &told.body["error"]["code"];
+            assert_eq!(
+                (told.status, error),
+                (status, &json!(code)),
+                "{workload} {method}: {}",
+                told.body
+            );
+        }
+    }
 }
