@@ -3,7 +3,7 @@
 //! One worker of the process does it, beside its calls: one question of a backend at a time, a piece of a result at a time.
 //! Invariant: a batch's row has one name for ever, so that it is one row however often it is entered; limits and budgets are charged for a
 //! row that is not on disk, once in a process. A batch counts as charged once its rows are on disk, and not before.
-//! Not here: what it costs (`policy::batching`), where rows and batches are kept (`ledger`).
+//! Not here: what it used (`sums`), what that costs (`policy::batching`), where rows and batches are kept (`ledger`).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,22 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::batches::{At, Away, BatchStore, Thing};
-use policy::batching::{
-    Late, Used, allowed, answered, caller, charge_late, given_up, pieces, price_of,
-};
+use policy::batching::{Late, Used, allowed, caller, charge_late, given_up};
 use policy::clock::Mono;
-use policy::id::{BackendId, PriceId};
-use policy::operation::Operation;
+use policy::id::BackendId;
 use policy::record::Record;
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Entry;
 use tokio::task::JoinSet;
-use wire::batch::{Api, Object, ResultLines, Told, told};
-use wire::usage::Reading;
+use wire::batch::{Api, Object};
 
+use super::sums::{self, ID, says};
 use super::{made, send};
-use crate::deadline::Deadline;
-use crate::tools::{Asker, Failed, next};
+use crate::tools::Failed;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -46,8 +42,6 @@ const RESULT_WITHIN: Duration = Duration::from_mins(5);
 const LEFT_ALONE: Duration = Duration::from_mins(10);
 /// Backends that are asked beside one another; each may have a line of 1 MiB in memory.
 const SIDE_BY_SIDE: usize = 16;
-/// What the gate's own questions are called.
-const ID: &str = "batches";
 
 /// Begins to charge batches, where some route allows them and nobody does it yet.
 pub(crate) fn begin(worker: &Rc<Worker>) {
@@ -341,7 +335,8 @@ impl Charging {
             unix_ms: self.worker.clock.wall_ms(self.worker.now()),
         };
         let why = "its provider takes longer than 5 minutes to give its result";
-        let used = self.used(view, id, thing, &object, late);
+        let used = sums::used(&self.worker, view, id, thing, &object, late);
+        let used = async { used.await.map_err(NotCharged::For) };
         let used = self.within(RESULT_WITHIN, why, used).await?;
         let rows: Vec<[u8; 16]> = used
             .keys()
@@ -428,158 +423,6 @@ impl Charging {
         made::keep_told(&*self.store, thing, &object, told).await?;
         Ok(object)
     }
-
-    /// What the calls of a batch that is over used, by model.
-    async fn used(
-        &self,
-        view: &WorkerSnapshot,
-        backend: BackendId,
-        thing: &Thing,
-        object: &Object,
-        late: Late<'_>,
-    ) -> Result<BTreeMap<Arc<str>, Used>, NotCharged> {
-        let s = view.snapshot();
-        let mut sums = Sums {
-            late,
-            view,
-            of: thing,
-            prices: HashMap::new(),
-            used: BTreeMap::new(),
-            counts_pieces: thing.calls.iter().any(|(of, _)| *of == Operation::Images),
-            lines: 0,
-            unread: 0,
-        };
-        let path = match (thing.api, &object.output_file) {
-            (Api::OpenAi, Some(file)) => Some(format!("/files/{file}/content")),
-            (Api::OpenAi, None) => None,
-            (Api::Anthropic, _) => object
-                .has_results()
-                .then(|| format!("/messages/batches/{}/results", thing.id)),
-        };
-        if let Some(model) = only_model(thing)
-            && let Reading::Valid(usage) = object.usage
-            && (path.is_none() || usage.prompt.or(usage.completion).is_some_and(|sum| sum > 0))
-            && sums.is_by_token(&model, s)
-        {
-            sums.add(&model, &object.usage, None);
-            return Ok(sums.used);
-        }
-        let Some(path) = path else {
-            return match object.lacks_result() {
-                true => {
-                    Err("its provider says that calls were answered, and names no result".into())
-                }
-                false => Ok(sums.used),
-            };
-        };
-        let request = send::ToProvider::own(thing.api, path);
-        let mut began = send::asked(&self.worker, view, ID, backend, &request).await?;
-        let status = began.response.head.as_ref().map_or(0, |head| head.status);
-        if status != 200 {
-            return Err(format!(
-                "its provider answers with status {status} where it is asked for its result"
-            )
-            .into());
-        }
-        let asker = Asker::of_gate(&self.worker, view, ID);
-        let mut deadline = Deadline::new(&self.worker.clock.wheel);
-        let mut lines = ResultLines::default();
-        let mut is_over = false;
-        while !is_over {
-            deadline.set(began.timeouts.idle);
-            let take = |data: &[u8]| lines.push(data, |line| sums.line(&line));
-            let read = next(asker, &mut began.response.body, &mut deadline, take).await;
-            is_over = read.map_err(Failed::Upstream)?;
-            if is_over {
-                lines.finish(|line| sums.line(&line));
-            }
-            // Calls go on meanwhile.
-            tokio::task::yield_now().await;
-        }
-        match (lines.skipped, sums.unread) {
-            (0, 0) => match object.answered {
-                Some(answered) if sums.lines < answered => {
-                    let lines = sums.lines;
-                    Err(format!("its result tells of {lines} calls, and its provider of {answered} that were answered").into())
-                }
-                _ => Ok(sums.used),
-            },
-            (0, lines) => Err(format!("{lines} lines of its result cannot be read").into()),
-            (lines, _) => Err(format!(
-                "{lines} lines of its result are longer than 1 MiB without texts and lists"
-            )
-            .into()),
-        }
-    }
-}
-
-/// Sums of what is told.
-struct Sums<'a> {
-    late: Late<'a>,
-    view: &'a WorkerSnapshot,
-    of: &'a Thing,
-    prices: HashMap<Arc<str>, Option<PriceId>>,
-    used: BTreeMap<Arc<str>, Used>,
-    /// Some of its calls are billed by the images that came.
-    counts_pieces: bool,
-    /// Lines that say what became of a call.
-    lines: u64,
-    /// Lines that are none.
-    unread: u64,
-}
-
-impl Sums<'_> {
-    fn line(&mut self, line: &[u8]) {
-        self.told(told(self.of.api, self.counts_pieces, line));
-    }
-
-    fn told(&mut self, told: Told) {
-        match told {
-            Told::Served(served) => {
-                let (view, calls) = (self.view, &self.of.calls);
-                let answered = answered(calls, &served, |model| self.price(model), view.snapshot());
-                let (operation, model) = answered.unwrap_or((Operation::Chat, "unknown".into()));
-                let pieces = pieces(operation, &served);
-                self.add(&model, &served.usage, pieces);
-            }
-            Told::Unserved => {}
-            Told::Unreadable => {
-                self.unread += 1;
-                return;
-            }
-        }
-        self.lines += 1;
-    }
-
-    fn add(&mut self, model: &Arc<str>, told: &Reading, pieces: Option<u32>) {
-        let price = self.price(model);
-        let used = self.used.entry(Arc::clone(model)).or_default();
-        used.add(told, pieces, price, self.view.snapshot());
-    }
-
-    fn price(&mut self, model: &Arc<str>) -> Option<PriceId> {
-        if let Some(price) = self.prices.get(model) {
-            return *price;
-        }
-        let of = Late { model, ..self.late };
-        let revision = &self.view.revision;
-        let price = price_of(&of, &revision.snapshot, &revision.levels);
-        self.prices.insert(Arc::clone(model), price);
-        price
-    }
-
-    /// Whether a sum costs what its calls do.
-    fn is_by_token(&mut self, model: &Arc<str>, s: &Snapshot) -> bool {
-        let price = self.price(model).and_then(|id| s.prices.get(id));
-        price.is_none_or(|price| price.tiers.is_empty() && price.request.0 == 0)
-    }
-}
-
-/// The only model that a batch asks for, where it is one.
-fn only_model(thing: &Thing) -> Option<Arc<str>> {
-    let mut models = thing.calls.iter().map(|(_, model)| &**model);
-    let first = models.next()?;
-    models.all(|model| model == first).then(|| first.into())
 }
 
 /// How often all batches are asked about.
@@ -619,7 +462,6 @@ impl From<String> for NotCharged {
 
 impl From<Failed> for NotCharged {
     fn from(failed: Failed) -> Self {
-        let reason = failed.reason().map(String::from);
-        Self::For(reason.unwrap_or_else(|| failed.refusal().to_string()))
+        Self::For(says(&failed))
     }
 }
