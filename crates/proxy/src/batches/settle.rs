@@ -2,7 +2,7 @@
 //!
 //! One worker of the process does it, beside its calls: one question of a backend at a time, a piece of a result at a time.
 //! Invariant: a batch's row has one name for ever, so that it is one row however often it is entered; limits and budgets are charged for a
-//! row that is not on disk, once in a process. A batch counts as charged once its rows are on disk, and not before.
+//! row that is not on disk, once in a process, as they are at that moment. A batch counts as charged once its rows are on disk, and not before.
 //! Not here: what it used (`sums`), what that costs (`policy::batching`), where rows and batches are kept (`ledger`).
 
 use std::cell::RefCell;
@@ -11,11 +11,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::batches::{At, Away, BatchStore, Thing};
+use policy::batches::{At, Away, BatchStore, Batches, Thing};
 use policy::batching::{Late, Used, allowed, caller, charge_late, given_up};
+use policy::caller::Caller;
 use policy::clock::Mono;
-use policy::id::BackendId;
+use policy::id::{BackendId, EndpointId, WorkloadId};
 use policy::record::Record;
+use policy::route::Chosen;
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Entry;
 use tokio::task::JoinSet;
@@ -118,9 +120,9 @@ impl Claim {
             of.wanted(every).await;
             while looks.try_join_next().is_some() {}
             while let Some((backend, wanted)) = of.next_look() {
-                let (of, view) = (Rc::clone(of), Rc::clone(&view));
+                let of = Rc::clone(of);
                 looks.spawn_local(async move {
-                    let looked = of.look(&view, &backend, &wanted).await;
+                    let looked = of.look(&backend, &wanted).await;
                     let mut memory = of.memory.borrow_mut();
                     memory.asked.remove(&backend);
                     if looked.is_err() {
@@ -234,12 +236,7 @@ impl Charging {
 
     /// Asks a backend about all of its batches, or about those that are hurried, one after the other; of those not about one that could not
     /// be counted when it was last asked.
-    async fn look(
-        &self,
-        view: &WorkerSnapshot,
-        backend: &Arc<str>,
-        wanted: &Wanted,
-    ) -> Result<(), Away> {
+    async fn look(&self, backend: &Arc<str>, wanted: &Wanted) -> Result<(), Away> {
         let mut behind = 0;
         loop {
             let page = self.store.unsettled(Arc::clone(backend), behind).await?;
@@ -257,7 +254,7 @@ impl Charging {
                 let at = thing.at();
                 let is_told = self.memory.borrow().told.contains(&at);
                 let is_wanted = wanted.is_all || wanted.hurried.contains(&at) && !is_told;
-                if is_wanted && self.charged(view, &thing).await? {
+                if is_wanted && self.charged(&thing).await? {
                     let mut memory = self.memory.borrow_mut();
                     memory.entered.remove(&at);
                     memory.told.remove(&at);
@@ -270,14 +267,14 @@ impl Charging {
     }
 
     /// Whether a batch is charged now; where it should be and cannot, the log says why, once.
-    async fn charged(&self, view: &WorkerSnapshot, thing: &Thing) -> Result<bool, Away> {
+    async fn charged(&self, thing: &Thing) -> Result<bool, Away> {
         let memory = &self.memory;
         let now = self.worker.now();
         let left_alone = memory.borrow().late.get(&thing.at()).copied();
         if left_alone.is_some_and(|until| now < until) {
             return Ok(false);
         }
-        let why = match self.charge(view, thing).await {
+        let why = match self.charge(thing).await {
             Ok(is_settled) => return Ok(is_settled),
             Err(NotCharged::Away) => return Err(Away),
             Err(NotCharged::For(why)) => why,
@@ -300,42 +297,21 @@ impl Charging {
         Ok(false)
     }
 
-    async fn charge(&self, view: &WorkerSnapshot, thing: &Thing) -> Result<bool, NotCharged> {
-        let memory = &self.memory;
-        let s = view.snapshot();
-        let workload = s.workload_named(thing.owner.workload.as_bytes());
-        let workload = workload.ok_or("no route is for its workload any more")?;
-        let rule = allowed(s, workload, |of, backend| {
-            of.api == thing.api && backend.name == thing.backend
-        });
-        let (chosen, batches, backend) =
-            rule.ok_or("no route leads its workload to its backend any more")?;
-        let endpoint = *backend.endpoints.first().ok_or("its backend is closed")?;
-        let id = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
-        let id = id.ok_or("its backend is closed")?;
+    async fn charge(&self, thing: &Thing) -> Result<bool, NotCharged> {
+        // The newest: a look at a backend may take hours.
+        let view = self.worker.view();
+        let terms = self.terms(view.snapshot(), thing)?;
         let why = "its provider takes longer than 30 seconds to say how it stands";
-        let object = self.within(TOLD_WITHIN, why, self.object(view, id, thing));
+        let object = self.within(TOLD_WITHIN, why, self.object(&view, terms.backend, thing));
         let object = object.await?;
         if !object.is_over {
             return Ok(false);
         }
-        let unkept = self.store.remembered_user(&thing.at());
-        let hides_user = unkept.is_some();
-        let caller = caller(&thing.maker, &thing.owner, unkept, s);
-        let model: Arc<str> = "".into();
-        let late = Late {
-            id: &thing.id,
-            workload,
-            caller: caller.as_ref(),
-            hides_user,
-            chosen,
-            batches,
-            endpoint,
-            model: &model,
-            unix_ms: self.worker.clock.wall_ms(self.worker.now()),
-        };
         let why = "its provider takes longer than 5 minutes to give its result";
-        let used = sums::used(&self.worker, view, id, thing, &object, late);
+        let unix_ms = self.worker.clock.wall_ms(self.worker.now());
+        let model: Arc<str> = "".into();
+        let late = terms.late(thing, &model, unix_ms);
+        let used = sums::used(&self.worker, &view, terms.backend, thing, &object, late);
         let used = async { used.await.map_err(NotCharged::For) };
         let used = self.within(RESULT_WITHIN, why, used).await?;
         let rows: Vec<[u8; 16]> = used
@@ -343,19 +319,12 @@ impl Charging {
             .map(|model| self.store.row(thing, model))
             .collect();
         let mut on_disk = self.store.on_disk(rows.clone()).await?;
-        let now = self.worker.now();
-        let entered = memory.borrow().entered.get(&thing.at()).copied();
-        let is_to_be_entered = match entered {
-            None => true,
-            Some(at) => now.since(at) > DISK_WITHIN,
-        };
-        if is_to_be_entered && on_disk.contains(&false) {
-            let missing = used.iter().zip(&rows).zip(&on_disk).filter(|(_, is)| !**is);
-            for (((model, used), row), _) in missing {
-                let of = Late { model, ..late };
-                self.enter(view, &of, used, *row, entered.is_some());
+        if on_disk.contains(&false) {
+            let missing = used.iter().zip(&rows).zip(&on_disk);
+            let missing = missing.filter_map(|(of, is_there)| (!is_there).then_some(of));
+            if !self.enter(&view, thing, missing)? {
+                return Ok(false);
             }
-            memory.borrow_mut().entered.insert(thing.at(), now);
         }
         for _ in 0..DISK_LOOKS {
             if !on_disk.contains(&false) {
@@ -368,6 +337,70 @@ impl Charging {
         Ok(false)
     }
 
+    /// By which rule a batch is charged, and to whom.
+    fn terms<'s>(&self, s: &'s Snapshot, thing: &Thing) -> Result<Terms<'s>, &'static str> {
+        let workload = s.workload_named(thing.owner.workload.as_bytes());
+        let workload = workload.ok_or("no route is for its workload any more")?;
+        let rule = allowed(s, workload, |of, backend| {
+            of.api == thing.api && backend.name == thing.backend
+        });
+        let (chosen, batches, backend) =
+            rule.ok_or("no route leads its workload to its backend any more")?;
+        let endpoint = *backend.endpoints.first().ok_or("its backend is closed")?;
+        let backend = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
+        let unkept = self.store.remembered_user(&thing.at());
+        Ok(Terms {
+            workload,
+            chosen,
+            batches,
+            endpoint,
+            backend: backend.ok_or("its backend is closed")?,
+            hides_user: unkept.is_some(),
+            caller: caller(&thing.maker, &thing.owner, unkept, s),
+        })
+    }
+
+    /// Enters the rows of what a batch used that are not on disk, unless they are on their way, and charges them by the configuration of
+    /// this moment, unless they were. False where prices are others than those by which they were summed.
+    fn enter<'u>(
+        &self,
+        summed: &Rc<WorkerSnapshot>,
+        thing: &'u Thing,
+        missing: impl Iterator<Item = ((&'u Arc<str>, &'u Used), &'u [u8; 16])>,
+    ) -> Result<bool, NotCharged> {
+        let now = self.worker.now();
+        let entered = self.memory.borrow().entered.get(&thing.at()).copied();
+        if entered.is_some_and(|at| now.since(at) <= DISK_WITHIN) {
+            return Ok(true);
+        }
+        let view = self.worker.view();
+        let s = view.snapshot();
+        let terms = self.terms(s, thing)?;
+        let unix_ms = self.worker.clock.wall_ms(now);
+        let of_now = missing.map(|((model, used), row)| {
+            let late = terms.late(thing, model, unix_ms);
+            let used = match Rc::ptr_eq(&view, summed) {
+                true => used.clone(),
+                false => used.carried(summed.snapshot(), &late, &view.revision)?,
+            };
+            Some((late, used, *row))
+        });
+        let Some(of_now) = of_now.collect::<Option<Vec<_>>>() else {
+            self.store.hurry(&thing.at());
+            return Ok(false);
+        };
+        let is_charged = entered.is_some();
+        for (late, used, row) in of_now {
+            let record = view.env(now, |env| charge_late(&late, &used, is_charged, env));
+            if !is_charged {
+                self.worker.sink(|sink| sink.exchange(s, &record));
+            }
+            self.settle(s, row, &record);
+        }
+        self.memory.borrow_mut().entered.insert(thing.at(), now);
+        Ok(true)
+    }
+
     /// What was asked for, within so long.
     async fn within<T>(
         &self,
@@ -377,24 +410,6 @@ impl Charging {
     ) -> Result<T, NotCharged> {
         let told = self.worker.timers.timeout(limit, asked).await;
         told.unwrap_or(Err(NotCharged::Late(why)))
-    }
-
-    /// Enters the row of what a batch used of one model, and charges it, unless it was.
-    fn enter(
-        &self,
-        view: &WorkerSnapshot,
-        of: &Late<'_>,
-        used: &Used,
-        row: [u8; 16],
-        is_charged: bool,
-    ) {
-        let s = view.snapshot();
-        let now = self.worker.now();
-        let record = view.env(now, |env| charge_late(of, used, is_charged, env));
-        if !is_charged {
-            self.worker.sink(|sink| sink.exchange(s, &record));
-        }
-        self.settle(s, row, &record);
     }
 
     /// What its provider says of a batch.
@@ -422,6 +437,33 @@ impl Charging {
         let told = made::as_told(thing.api, &object, told);
         made::keep_told(&*self.store, thing, &object, told).await?;
         Ok(object)
+    }
+}
+
+/// By which rule of a configuration a batch is charged, and to whom.
+struct Terms<'s> {
+    workload: WorkloadId,
+    chosen: Chosen<'s>,
+    batches: &'s Batches,
+    endpoint: EndpointId,
+    backend: BackendId,
+    caller: Option<Arc<Caller>>,
+    hides_user: bool,
+}
+
+impl Terms<'_> {
+    fn late<'l>(&'l self, thing: &'l Thing, model: &'l Arc<str>, unix_ms: u64) -> Late<'l> {
+        Late {
+            id: &thing.id,
+            workload: self.workload,
+            caller: self.caller.as_ref(),
+            hides_user: self.hides_user,
+            chosen: self.chosen,
+            batches: self.batches,
+            endpoint: self.endpoint,
+            model,
+            unix_ms,
+        }
     }
 }
 
