@@ -145,6 +145,13 @@ impl Memory {
         wanted.is_all |= more.is_all;
         wanted.hurried.extend(more.hurried);
     }
+
+    /// It is charged, or given up.
+    fn forget(&mut self, at: &At) {
+        self.entered.remove(at);
+        self.told.remove(at);
+        self.late.remove(at);
+    }
 }
 
 impl Charging {
@@ -199,7 +206,7 @@ impl Charging {
             let row = self.store.row(thing, "");
             if self.store.on_disk(vec![row]).await? == [true] {
                 self.store.settled(thing.at()).await?;
-                memory.borrow_mut().entered.remove(&thing.at());
+                memory.borrow_mut().forget(&thing.at());
                 continue;
             }
             let entered = memory.borrow().entered.get(&thing.at()).copied();
@@ -255,10 +262,7 @@ impl Charging {
                 let is_told = self.memory.borrow().told.contains(&at);
                 let is_wanted = wanted.is_all || wanted.hurried.contains(&at) && !is_told;
                 if is_wanted && self.charged(&thing).await? {
-                    let mut memory = self.memory.borrow_mut();
-                    memory.entered.remove(&at);
-                    memory.told.remove(&at);
-                    memory.late.remove(&at);
+                    self.memory.borrow_mut().forget(&at);
                 } else {
                     behind += 1;
                 }
@@ -320,6 +324,10 @@ impl Charging {
             .collect();
         let mut on_disk = self.store.on_disk(rows.clone()).await?;
         if on_disk.contains(&false) {
+            // It may have been given up meanwhile.
+            if !self.store.is_due(thing.at()).await? {
+                return Ok(false);
+            }
             let missing = used.iter().zip(&rows).zip(&on_disk);
             let missing = missing.filter_map(|(of, is_there)| (!is_there).then_some(of));
             if !self.enter(&view, thing, missing)? {

@@ -2,11 +2,11 @@
 //!
 //! Not here: batches that nothing comes between (`batches`).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testing::eventually;
 
 use super::provider::Provider;
-use super::{KEY, MONTH, config, sums, tricks, used};
+use super::{KEY, MONTH, config, give_up, sums, tricks, used};
 use crate::harness::Gate;
 use crate::ledger::{stop, usage};
 
@@ -81,5 +81,33 @@ fn a_batch_is_charged_by_the_configuration_of_the_moment_in_which_it_is_counted(
     let expected = [2, 6].map(|input| (prompt, completion, cost(input)));
     assert_eq!(costs, expected);
     assert!(left() < spent);
+    stop(gate);
+}
+
+#[test]
+fn a_batch_that_is_given_up_while_its_result_is_read_is_charged_nothing() {
+    let provider = Provider::start(true);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let gate = Gate::start(&config(&provider, &ledger, MONTH), &KEY);
+    provider.hold_results();
+    let id = tricks::id_of(&tricks::begin(&gate, "a", "m1", 3));
+    let result = format!("GET /v1/files/{id}-output/content ");
+    eventually("its result is asked for", || provider.asked(&result) == 1);
+    let given_up = give_up(&ledger, &id, "it takes too long");
+    assert_eq!(given_up.code, Some(0), "{}", given_up.err);
+    eventually("its row says so", || {
+        usage(&ledger, &["batches"]) == "Every batch is counted.\n"
+    });
+    let other = tricks::id_of(&tricks::begin(&gate, "a", "m1", 1));
+    provider.let_go();
+    // It is asked about behind the first.
+    eventually("the other is charged", || used(&ledger).len() == 2);
+    let mut rows: Vec<_> = used(&ledger)
+        .iter()
+        .map(|row| (row["request_id"].clone(), row["prompt_tokens"].clone()))
+        .collect();
+    rows.sort_by_key(|(id, _)| id.to_string());
+    assert_eq!(rows, [(json!(id), Value::Null), (json!(other), json!(100))]);
     stop(gate);
 }
