@@ -263,6 +263,10 @@ impl BatchStore for Batches {
         self.run(|open| open.table.given_up())
     }
 
+    fn is_due(&self, at: At) -> Later<Result<bool, Away>> {
+        self.run(move |open| open.table.is_due(&at))
+    }
+
     fn settled(&self, at: At) -> Later<Result<(), Away>> {
         self.users_now().remove(&at);
         self.run(move |open| {

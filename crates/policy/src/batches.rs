@@ -190,6 +190,8 @@ pub trait BatchStore: Debug + Send + Sync {
     fn unsettled(&self, backend: Arc<str>, behind: usize) -> Later<Result<Vec<Thing>, Away>>;
     /// Batches that are not charged yet and that a person gave up; at most 100.
     fn given_up(&self) -> Later<Result<Vec<GivenUp>, Away>>;
+    /// Whether a batch is still to be charged: it was not, and nobody gave it up.
+    fn is_due(&self, at: At) -> Later<Result<bool, Away>>;
     /// A batch was charged, or its row says that it never is.
     fn settled(&self, at: At) -> Later<Result<(), Away>>;
     /// The name of the row of what a batch used of a model: the same for ever.

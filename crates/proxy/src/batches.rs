@@ -11,6 +11,7 @@ mod made;
 mod rule;
 mod send;
 mod settle;
+mod sums;
 
 use std::rc::Rc;
 

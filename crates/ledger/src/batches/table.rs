@@ -303,6 +303,15 @@ impl Table {
         removed(&self.0, at)
     }
 
+    pub(super) fn is_due(&self, at: &At) -> rusqlite::Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM things WHERE backend = ?1 AND kind = ?2 AND id = ?3 AND unsettled = 1 \
+             AND NOT EXISTS (SELECT 1 FROM given_up WHERE backend = ?1 AND id = ?3))";
+        let mut asking = self.0.prepare_cached(sql)?;
+        asking.query_row(params![&*at.backend, at.kind.as_str(), &*at.id], |row| {
+            row.get(0)
+        })
+    }
+
     pub(super) fn settled(&self, at: &At) -> rusqlite::Result<()> {
         let sql = "UPDATE things SET unsettled = 0 WHERE backend = ?1 AND kind = ?2 AND id = ?3";
         self.change(sql, params![&*at.backend, at.kind.as_str(), &*at.id])

@@ -281,13 +281,20 @@ async fn a_batch_that_is_given_up_is_told_of_until_its_row_is_there() {
         assert_eq!(store.keep(thing(Kind::Batch, id, &of)).await, Ok(()));
     }
     assert_eq!(store.given_up().await, Ok(Vec::new()));
+    let is_due = |id| store.is_due(at(Kind::Batch, id));
+    assert_eq!(is_due("b1").await, Ok(true));
     let refused = super::give_up(&ledger, "b3", None, ("ada", "gone"));
     assert!(refused.is_err_and(|says| says.contains("no batch \"b3\"")));
     let noted = super::give_up(&ledger, "b1", Some("openai"), ("ada", "it forgot it"));
     let noted = noted.expect("there is one");
     assert_eq!((&*noted.who, &*noted.why), ("ada", "it forgot it"));
     assert_eq!(store.given_up().await, Ok(vec![noted.clone()]));
+    assert_eq!(is_due("b1").await, Ok(false));
     assert_eq!(store.settled(noted.thing.at()).await, Ok(()));
+    // It may be asked of one that is charged or given up already.
+    for (id, due) in [("b1", false), ("b2", true), ("b3", false)] {
+        assert_eq!(is_due(id).await, Ok(due), "{id}");
+    }
     assert_eq!(store.given_up().await, Ok(Vec::new()));
     assert_eq!(store.unsettled_of("a".into()).await, Ok(1));
 }

@@ -70,6 +70,10 @@ impl BatchStore for Nobody {
         away()
     }
 
+    fn is_due(&self, _: At) -> Later<Result<bool, Away>> {
+        away()
+    }
+
     fn settled(&self, _: At) -> Later<Result<(), Away>> {
         away()
     }

@@ -18,6 +18,7 @@ use crate::levels::used::Used as UsedNow;
 use crate::operation::Operation;
 use crate::price::{Charge, Payer, Pico};
 use crate::record::{Count, Outcome, Record, Tokens};
+use crate::revision::Revision;
 use crate::route::Chosen;
 use crate::snapshot::Snapshot;
 
@@ -94,6 +95,19 @@ impl Used {
 }
 
 impl Used {
+    /// The same, to be charged by a newer configuration; `None` where these calls have another price there: they are to be summed anew.
+    #[must_use]
+    pub fn carried(&self, from: &Snapshot, of: &Late<'_>, to: &Revision) -> Option<Self> {
+        let Revision { snapshot, levels } = to;
+        let price = price_of(of, snapshot, levels);
+        let was = self.price.and_then(|id| from.prices.get(id));
+        let is = price.and_then(|id| snapshot.prices.get(id));
+        (was == is).then(|| Self {
+            price,
+            ..self.clone()
+        })
+    }
+
     /// Its tokens, none where no call told of any: such calls ran, and cost what their price says of a call.
     fn known(&self) -> Tokens {
         let known = |count: Count| match count {

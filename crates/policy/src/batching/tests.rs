@@ -346,3 +346,80 @@ fn a_row_of_a_batch_has_its_searches_and_the_price_that_its_cost_goes_by() {
     assert_eq!((charge.price, charge.cost), (first, Some(Pico(20))));
     assert_eq!(record.tokens.units, 4);
 }
+
+/// A result takes its time, and the configuration may be another one by its end.
+#[test]
+fn what_was_summed_is_charged_by_a_newer_configuration_unless_its_price_is_another() {
+    let revision = |unrelated: i128, of_m1: Option<i128>| {
+        let mut s = shared();
+        let price = |request| Price {
+            id: format!("of {request}").into(),
+            whose: "".into(),
+            currency: "USD".into(),
+            request: Pico(request),
+            rates: Rates::flat(Pico(0), Pico(0)),
+            tiers: Vec::new(),
+        };
+        // Each price has another place than before.
+        for nth in 0..unrelated {
+            s.prices
+                .insert(&format!("other {nth}"), None, price(100 + nth));
+        }
+        if let Some(of) = of_m1 {
+            s.prices.insert("m1", None, price(of));
+        }
+        Revision::first(s)
+    };
+    let late_in = |of: &Revision, then: &mut dyn FnMut(&Late<'_>)| {
+        let s = &of.snapshot;
+        let workload = s.workload_named(b"a").expect("a workload");
+        let (chosen, batches, _) = allowed(s, workload, |_, _| true).expect("a rule");
+        then(&Late {
+            id: "batch_1",
+            workload,
+            caller: None,
+            hides_user: false,
+            chosen,
+            batches,
+            endpoint: EndpointId(0),
+            model: &"m1".into(),
+            unix_ms: 1_700_000_000_000,
+        });
+    };
+    for (was, is, stays) in [
+        (Some(5), Some(5), true),
+        (None, None, true),
+        (Some(5), Some(6), false),
+        (None, Some(5), false),
+        (Some(5), None, false),
+    ] {
+        let (from, to) = (revision(0, was), revision(3, is));
+        let mut used = Used::default();
+        late_in(&from, &mut |late| {
+            let price = price_of(late, &from.snapshot, &from.levels);
+            used.add(&told(10, 1), None, price, &from.snapshot);
+        });
+        late_in(&to, &mut |late| {
+            let carried = used.carried(&from.snapshot, late, &to);
+            assert_eq!(carried.is_some(), stays, "{was:?} {is:?}");
+            let Some(carried) = carried else { return };
+            let mut shard = Shard::new(&to.snapshot, None, 1);
+            let mut env = Env {
+                snapshot: &to.snapshot,
+                levels: &to.levels,
+                shard: &mut shard,
+                now: Mono(1),
+            };
+            let record = charge_late(late, &carried, false, &mut env);
+            let by = record.charge.map(|charge| {
+                to.snapshot
+                    .prices
+                    .get(charge.price)
+                    .expect("a price")
+                    .request
+            });
+            assert_eq!(by, is.map(Pico));
+            assert_eq!(record.tokens.sum(), 11);
+        });
+    }
+}

@@ -229,7 +229,8 @@ async fn made<D: Downstream>(
                 if let Some(user) = user.filter(|_| thing.kind == Kind::Batch) {
                     store.remember_user(thing.at(), user);
                 }
-                let kept = kept_for_sure(&with, &*store, &begun, thing).await;
+                let pause = async || with.timers.sleep(KEPT_EVERY).await;
+                let kept = kept_for_sure(&*store, &begun, thing, pause).await;
                 kept.map(|()| told)
             }
             Err(unmade) => {
@@ -298,12 +299,12 @@ async fn asked_for(
     Ok(((status, told), thing))
 }
 
-/// Keeps what was made, where the disk is away for a while, too: it runs, and would be nobody's.
+/// Keeps what was made, where the disk is away for a while, too: it runs, and would be nobody's. `pause` lies between two tries.
 async fn kept_for_sure(
-    worker: &Worker,
     store: &dyn BatchStore,
     begun: &At,
     thing: Thing,
+    pause: impl AsyncFn(),
 ) -> Result<(), Unmade> {
     for nth in 0..KEPT_TRIES {
         match store.made(begun.clone(), thing.clone()).await {
@@ -316,7 +317,7 @@ async fn kept_for_sure(
                         "a file or a batch was made at a provider, and is not kept yet: the disk takes nothing; it is tried for a minute"
                     );
                 }
-                worker.timers.sleep(KEPT_EVERY).await;
+                pause().await;
             }
             kept => return kept.map_err(Unmade::NotKept),
         }
@@ -371,3 +372,6 @@ pub(super) async fn keep_told(
     }
     store.told(thing.at(), told).await
 }
+
+#[cfg(test)]
+mod tests;

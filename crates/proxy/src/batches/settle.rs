@@ -2,8 +2,8 @@
 //!
 //! One worker of the process does it, beside its calls: one question of a backend at a time, a piece of a result at a time.
 //! Invariant: a batch's row has one name for ever, so that it is one row however often it is entered; limits and budgets are charged for a
-//! row that is not on disk, once in a process. A batch counts as charged once its rows are on disk, and not before.
-//! Not here: what it costs (`policy::batching`), where rows and batches are kept (`ledger`).
+//! row that is not on disk, once in a process, as they are at that moment. A batch counts as charged once its rows are on disk, and not before.
+//! Not here: what it used (`sums`), what that costs (`policy::batching`), where rows and batches are kept (`ledger`).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,23 +11,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::batches::{At, Away, BatchStore, Thing};
-use policy::batching::{
-    Late, Used, allowed, answered, caller, charge_late, given_up, pieces, price_of,
-};
+use policy::batches::{At, Away, BatchStore, Batches, Thing};
+use policy::batching::{Late, Used, allowed, caller, charge_late, given_up};
+use policy::caller::Caller;
 use policy::clock::Mono;
-use policy::id::{BackendId, PriceId};
-use policy::operation::Operation;
+use policy::id::{BackendId, EndpointId, WorkloadId};
 use policy::record::Record;
+use policy::route::Chosen;
 use policy::snapshot::Snapshot;
 use policy::usage_ledger::Entry;
 use tokio::task::JoinSet;
-use wire::batch::{Api, Object, ResultLines, Told, told};
-use wire::usage::Reading;
+use wire::batch::{Api, Object};
 
+use super::sums::{self, ID, says};
 use super::{made, send};
-use crate::deadline::Deadline;
-use crate::tools::{Asker, Failed, next};
+use crate::tools::Failed;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
 
@@ -46,8 +44,6 @@ const RESULT_WITHIN: Duration = Duration::from_mins(5);
 const LEFT_ALONE: Duration = Duration::from_mins(10);
 /// Backends that are asked beside one another; each may have a line of 1 MiB in memory.
 const SIDE_BY_SIDE: usize = 16;
-/// What the gate's own questions are called.
-const ID: &str = "batches";
 
 /// Begins to charge batches, where some route allows them and nobody does it yet.
 pub(crate) fn begin(worker: &Rc<Worker>) {
@@ -124,9 +120,9 @@ impl Claim {
             of.wanted(every).await;
             while looks.try_join_next().is_some() {}
             while let Some((backend, wanted)) = of.next_look() {
-                let (of, view) = (Rc::clone(of), Rc::clone(&view));
+                let of = Rc::clone(of);
                 looks.spawn_local(async move {
-                    let looked = of.look(&view, &backend, &wanted).await;
+                    let looked = of.look(&backend, &wanted).await;
                     let mut memory = of.memory.borrow_mut();
                     memory.asked.remove(&backend);
                     if looked.is_err() {
@@ -148,6 +144,13 @@ impl Memory {
         let wanted = self.wanted.entry(backend).or_default();
         wanted.is_all |= more.is_all;
         wanted.hurried.extend(more.hurried);
+    }
+
+    /// It is charged, or given up.
+    fn forget(&mut self, at: &At) {
+        self.entered.remove(at);
+        self.told.remove(at);
+        self.late.remove(at);
     }
 }
 
@@ -203,7 +206,7 @@ impl Charging {
             let row = self.store.row(thing, "");
             if self.store.on_disk(vec![row]).await? == [true] {
                 self.store.settled(thing.at()).await?;
-                memory.borrow_mut().entered.remove(&thing.at());
+                memory.borrow_mut().forget(&thing.at());
                 continue;
             }
             let entered = memory.borrow().entered.get(&thing.at()).copied();
@@ -240,12 +243,7 @@ impl Charging {
 
     /// Asks a backend about all of its batches, or about those that are hurried, one after the other; of those not about one that could not
     /// be counted when it was last asked.
-    async fn look(
-        &self,
-        view: &WorkerSnapshot,
-        backend: &Arc<str>,
-        wanted: &Wanted,
-    ) -> Result<(), Away> {
+    async fn look(&self, backend: &Arc<str>, wanted: &Wanted) -> Result<(), Away> {
         let mut behind = 0;
         loop {
             let page = self.store.unsettled(Arc::clone(backend), behind).await?;
@@ -263,11 +261,8 @@ impl Charging {
                 let at = thing.at();
                 let is_told = self.memory.borrow().told.contains(&at);
                 let is_wanted = wanted.is_all || wanted.hurried.contains(&at) && !is_told;
-                if is_wanted && self.charged(view, &thing).await? {
-                    let mut memory = self.memory.borrow_mut();
-                    memory.entered.remove(&at);
-                    memory.told.remove(&at);
-                    memory.late.remove(&at);
+                if is_wanted && self.charged(&thing).await? {
+                    self.memory.borrow_mut().forget(&at);
                 } else {
                     behind += 1;
                 }
@@ -276,14 +271,14 @@ impl Charging {
     }
 
     /// Whether a batch is charged now; where it should be and cannot, the log says why, once.
-    async fn charged(&self, view: &WorkerSnapshot, thing: &Thing) -> Result<bool, Away> {
+    async fn charged(&self, thing: &Thing) -> Result<bool, Away> {
         let memory = &self.memory;
         let now = self.worker.now();
         let left_alone = memory.borrow().late.get(&thing.at()).copied();
         if left_alone.is_some_and(|until| now < until) {
             return Ok(false);
         }
-        let why = match self.charge(view, thing).await {
+        let why = match self.charge(thing).await {
             Ok(is_settled) => return Ok(is_settled),
             Err(NotCharged::Away) => return Err(Away),
             Err(NotCharged::For(why)) => why,
@@ -306,61 +301,38 @@ impl Charging {
         Ok(false)
     }
 
-    async fn charge(&self, view: &WorkerSnapshot, thing: &Thing) -> Result<bool, NotCharged> {
-        let memory = &self.memory;
-        let s = view.snapshot();
-        let workload = s.workload_named(thing.owner.workload.as_bytes());
-        let workload = workload.ok_or("no route is for its workload any more")?;
-        let rule = allowed(s, workload, |of, backend| {
-            of.api == thing.api && backend.name == thing.backend
-        });
-        let (chosen, batches, backend) =
-            rule.ok_or("no route leads its workload to its backend any more")?;
-        let endpoint = *backend.endpoints.first().ok_or("its backend is closed")?;
-        let id = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
-        let id = id.ok_or("its backend is closed")?;
+    async fn charge(&self, thing: &Thing) -> Result<bool, NotCharged> {
+        // The newest: a look at a backend may take hours.
+        let view = self.worker.view();
+        let terms = self.terms(view.snapshot(), thing)?;
         let why = "its provider takes longer than 30 seconds to say how it stands";
-        let object = self.within(TOLD_WITHIN, why, self.object(view, id, thing));
+        let object = self.within(TOLD_WITHIN, why, self.object(&view, terms.backend, thing));
         let object = object.await?;
         if !object.is_over {
             return Ok(false);
         }
-        let unkept = self.store.remembered_user(&thing.at());
-        let hides_user = unkept.is_some();
-        let caller = caller(&thing.maker, &thing.owner, unkept, s);
-        let model: Arc<str> = "".into();
-        let late = Late {
-            id: &thing.id,
-            workload,
-            caller: caller.as_ref(),
-            hides_user,
-            chosen,
-            batches,
-            endpoint,
-            model: &model,
-            unix_ms: self.worker.clock.wall_ms(self.worker.now()),
-        };
         let why = "its provider takes longer than 5 minutes to give its result";
-        let used = self.used(view, id, thing, &object, late);
+        let unix_ms = self.worker.clock.wall_ms(self.worker.now());
+        let model: Arc<str> = "".into();
+        let late = terms.late(thing, &model, unix_ms);
+        let used = sums::used(&self.worker, &view, terms.backend, thing, &object, late);
+        let used = async { used.await.map_err(NotCharged::For) };
         let used = self.within(RESULT_WITHIN, why, used).await?;
         let rows: Vec<[u8; 16]> = used
             .keys()
             .map(|model| self.store.row(thing, model))
             .collect();
         let mut on_disk = self.store.on_disk(rows.clone()).await?;
-        let now = self.worker.now();
-        let entered = memory.borrow().entered.get(&thing.at()).copied();
-        let is_to_be_entered = match entered {
-            None => true,
-            Some(at) => now.since(at) > DISK_WITHIN,
-        };
-        if is_to_be_entered && on_disk.contains(&false) {
-            let missing = used.iter().zip(&rows).zip(&on_disk).filter(|(_, is)| !**is);
-            for (((model, used), row), _) in missing {
-                let of = Late { model, ..late };
-                self.enter(view, &of, used, *row, entered.is_some());
+        if on_disk.contains(&false) {
+            // It may have been given up meanwhile.
+            if !self.store.is_due(thing.at()).await? {
+                return Ok(false);
             }
-            memory.borrow_mut().entered.insert(thing.at(), now);
+            let missing = used.iter().zip(&rows).zip(&on_disk);
+            let missing = missing.filter_map(|(of, is_there)| (!is_there).then_some(of));
+            if !self.enter(&view, thing, missing)? {
+                return Ok(false);
+            }
         }
         for _ in 0..DISK_LOOKS {
             if !on_disk.contains(&false) {
@@ -373,6 +345,70 @@ impl Charging {
         Ok(false)
     }
 
+    /// By which rule a batch is charged, and to whom.
+    fn terms<'s>(&self, s: &'s Snapshot, thing: &Thing) -> Result<Terms<'s>, &'static str> {
+        let workload = s.workload_named(thing.owner.workload.as_bytes());
+        let workload = workload.ok_or("no route is for its workload any more")?;
+        let rule = allowed(s, workload, |of, backend| {
+            of.api == thing.api && backend.name == thing.backend
+        });
+        let (chosen, batches, backend) =
+            rule.ok_or("no route leads its workload to its backend any more")?;
+        let endpoint = *backend.endpoints.first().ok_or("its backend is closed")?;
+        let backend = s.endpoint(endpoint).map(|endpoint| endpoint.backend);
+        let unkept = self.store.remembered_user(&thing.at());
+        Ok(Terms {
+            workload,
+            chosen,
+            batches,
+            endpoint,
+            backend: backend.ok_or("its backend is closed")?,
+            hides_user: unkept.is_some(),
+            caller: caller(&thing.maker, &thing.owner, unkept, s),
+        })
+    }
+
+    /// Enters the rows of what a batch used that are not on disk, unless they are on their way, and charges them by the configuration of
+    /// this moment, unless they were. False where prices are others than those by which they were summed.
+    fn enter<'u>(
+        &self,
+        summed: &Rc<WorkerSnapshot>,
+        thing: &'u Thing,
+        missing: impl Iterator<Item = ((&'u Arc<str>, &'u Used), &'u [u8; 16])>,
+    ) -> Result<bool, NotCharged> {
+        let now = self.worker.now();
+        let entered = self.memory.borrow().entered.get(&thing.at()).copied();
+        if entered.is_some_and(|at| now.since(at) <= DISK_WITHIN) {
+            return Ok(true);
+        }
+        let view = self.worker.view();
+        let s = view.snapshot();
+        let terms = self.terms(s, thing)?;
+        let unix_ms = self.worker.clock.wall_ms(now);
+        let of_now = missing.map(|((model, used), row)| {
+            let late = terms.late(thing, model, unix_ms);
+            let used = match Rc::ptr_eq(&view, summed) {
+                true => used.clone(),
+                false => used.carried(summed.snapshot(), &late, &view.revision)?,
+            };
+            Some((late, used, *row))
+        });
+        let Some(of_now) = of_now.collect::<Option<Vec<_>>>() else {
+            self.store.hurry(&thing.at());
+            return Ok(false);
+        };
+        let is_charged = entered.is_some();
+        for (late, used, row) in of_now {
+            let record = view.env(now, |env| charge_late(&late, &used, is_charged, env));
+            if !is_charged {
+                self.worker.sink(|sink| sink.exchange(s, &record));
+            }
+            self.settle(s, row, &record);
+        }
+        self.memory.borrow_mut().entered.insert(thing.at(), now);
+        Ok(true)
+    }
+
     /// What was asked for, within so long.
     async fn within<T>(
         &self,
@@ -382,24 +418,6 @@ impl Charging {
     ) -> Result<T, NotCharged> {
         let told = self.worker.timers.timeout(limit, asked).await;
         told.unwrap_or(Err(NotCharged::Late(why)))
-    }
-
-    /// Enters the row of what a batch used of one model, and charges it, unless it was.
-    fn enter(
-        &self,
-        view: &WorkerSnapshot,
-        of: &Late<'_>,
-        used: &Used,
-        row: [u8; 16],
-        is_charged: bool,
-    ) {
-        let s = view.snapshot();
-        let now = self.worker.now();
-        let record = view.env(now, |env| charge_late(of, used, is_charged, env));
-        if !is_charged {
-            self.worker.sink(|sink| sink.exchange(s, &record));
-        }
-        self.settle(s, row, &record);
     }
 
     /// What its provider says of a batch.
@@ -428,158 +446,33 @@ impl Charging {
         made::keep_told(&*self.store, thing, &object, told).await?;
         Ok(object)
     }
-
-    /// What the calls of a batch that is over used, by model.
-    async fn used(
-        &self,
-        view: &WorkerSnapshot,
-        backend: BackendId,
-        thing: &Thing,
-        object: &Object,
-        late: Late<'_>,
-    ) -> Result<BTreeMap<Arc<str>, Used>, NotCharged> {
-        let s = view.snapshot();
-        let mut sums = Sums {
-            late,
-            view,
-            of: thing,
-            prices: HashMap::new(),
-            used: BTreeMap::new(),
-            counts_pieces: thing.calls.iter().any(|(of, _)| *of == Operation::Images),
-            lines: 0,
-            unread: 0,
-        };
-        let path = match (thing.api, &object.output_file) {
-            (Api::OpenAi, Some(file)) => Some(format!("/files/{file}/content")),
-            (Api::OpenAi, None) => None,
-            (Api::Anthropic, _) => object
-                .has_results()
-                .then(|| format!("/messages/batches/{}/results", thing.id)),
-        };
-        if let Some(model) = only_model(thing)
-            && let Reading::Valid(usage) = object.usage
-            && (path.is_none() || usage.prompt.or(usage.completion).is_some_and(|sum| sum > 0))
-            && sums.is_by_token(&model, s)
-        {
-            sums.add(&model, &object.usage, None);
-            return Ok(sums.used);
-        }
-        let Some(path) = path else {
-            return match object.lacks_result() {
-                true => {
-                    Err("its provider says that calls were answered, and names no result".into())
-                }
-                false => Ok(sums.used),
-            };
-        };
-        let request = send::ToProvider::own(thing.api, path);
-        let mut began = send::asked(&self.worker, view, ID, backend, &request).await?;
-        let status = began.response.head.as_ref().map_or(0, |head| head.status);
-        if status != 200 {
-            return Err(format!(
-                "its provider answers with status {status} where it is asked for its result"
-            )
-            .into());
-        }
-        let asker = Asker::of_gate(&self.worker, view, ID);
-        let mut deadline = Deadline::new(&self.worker.clock.wheel);
-        let mut lines = ResultLines::default();
-        let mut is_over = false;
-        while !is_over {
-            deadline.set(began.timeouts.idle);
-            let take = |data: &[u8]| lines.push(data, |line| sums.line(&line));
-            let read = next(asker, &mut began.response.body, &mut deadline, take).await;
-            is_over = read.map_err(Failed::Upstream)?;
-            if is_over {
-                lines.finish(|line| sums.line(&line));
-            }
-            // Calls go on meanwhile.
-            tokio::task::yield_now().await;
-        }
-        match (lines.skipped, sums.unread) {
-            (0, 0) => match object.answered {
-                Some(answered) if sums.lines < answered => {
-                    let lines = sums.lines;
-                    Err(format!("its result tells of {lines} calls, and its provider of {answered} that were answered").into())
-                }
-                _ => Ok(sums.used),
-            },
-            (0, lines) => Err(format!("{lines} lines of its result cannot be read").into()),
-            (lines, _) => Err(format!(
-                "{lines} lines of its result are longer than 1 MiB without texts and lists"
-            )
-            .into()),
-        }
-    }
 }
 
-/// Sums of what is told.
-struct Sums<'a> {
-    late: Late<'a>,
-    view: &'a WorkerSnapshot,
-    of: &'a Thing,
-    prices: HashMap<Arc<str>, Option<PriceId>>,
-    used: BTreeMap<Arc<str>, Used>,
-    /// Some of its calls are billed by the images that came.
-    counts_pieces: bool,
-    /// Lines that say what became of a call.
-    lines: u64,
-    /// Lines that are none.
-    unread: u64,
+/// By which rule of a configuration a batch is charged, and to whom.
+struct Terms<'s> {
+    workload: WorkloadId,
+    chosen: Chosen<'s>,
+    batches: &'s Batches,
+    endpoint: EndpointId,
+    backend: BackendId,
+    caller: Option<Arc<Caller>>,
+    hides_user: bool,
 }
 
-impl Sums<'_> {
-    fn line(&mut self, line: &[u8]) {
-        self.told(told(self.of.api, self.counts_pieces, line));
-    }
-
-    fn told(&mut self, told: Told) {
-        match told {
-            Told::Served(served) => {
-                let (view, calls) = (self.view, &self.of.calls);
-                let answered = answered(calls, &served, |model| self.price(model), view.snapshot());
-                let (operation, model) = answered.unwrap_or((Operation::Chat, "unknown".into()));
-                let pieces = pieces(operation, &served);
-                self.add(&model, &served.usage, pieces);
-            }
-            Told::Unserved => {}
-            Told::Unreadable => {
-                self.unread += 1;
-                return;
-            }
+impl Terms<'_> {
+    fn late<'l>(&'l self, thing: &'l Thing, model: &'l Arc<str>, unix_ms: u64) -> Late<'l> {
+        Late {
+            id: &thing.id,
+            workload: self.workload,
+            caller: self.caller.as_ref(),
+            hides_user: self.hides_user,
+            chosen: self.chosen,
+            batches: self.batches,
+            endpoint: self.endpoint,
+            model,
+            unix_ms,
         }
-        self.lines += 1;
     }
-
-    fn add(&mut self, model: &Arc<str>, told: &Reading, pieces: Option<u32>) {
-        let price = self.price(model);
-        let used = self.used.entry(Arc::clone(model)).or_default();
-        used.add(told, pieces, price, self.view.snapshot());
-    }
-
-    fn price(&mut self, model: &Arc<str>) -> Option<PriceId> {
-        if let Some(price) = self.prices.get(model) {
-            return *price;
-        }
-        let of = Late { model, ..self.late };
-        let revision = &self.view.revision;
-        let price = price_of(&of, &revision.snapshot, &revision.levels);
-        self.prices.insert(Arc::clone(model), price);
-        price
-    }
-
-    /// Whether a sum costs what its calls do.
-    fn is_by_token(&mut self, model: &Arc<str>, s: &Snapshot) -> bool {
-        let price = self.price(model).and_then(|id| s.prices.get(id));
-        price.is_none_or(|price| price.tiers.is_empty() && price.request.0 == 0)
-    }
-}
-
-/// The only model that a batch asks for, where it is one.
-fn only_model(thing: &Thing) -> Option<Arc<str>> {
-    let mut models = thing.calls.iter().map(|(_, model)| &**model);
-    let first = models.next()?;
-    models.all(|model| model == first).then(|| first.into())
 }
 
 /// How often all batches are asked about.
@@ -619,7 +512,6 @@ impl From<String> for NotCharged {
 
 impl From<Failed> for NotCharged {
     fn from(failed: Failed) -> Self {
-        let reason = failed.reason().map(String::from);
-        Self::For(reason.unwrap_or_else(|| failed.refusal().to_string()))
+        Self::For(says(&failed))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not here: what a file may hold line by line (`wire::batch`), whose it is on disk (`ledger`).
 
+mod meanwhile;
 mod provider;
 mod tricks;
 
@@ -49,6 +50,13 @@ fn used(ledger: &Path) -> Vec<Value> {
         .map(|line| serde_json::from_str(line).expect("JSON"));
     rows.filter(|row: &Value| row["operation"] == "batch_usage")
         .collect()
+}
+
+fn give_up(ledger: &Path, id: &str, why: &str) -> Ended {
+    let path = ledger.to_str().expect("UTF-8");
+    let batches = ["usage", "--ledger", path, "batches"];
+    let args = [&batches[..], &["--give-up", id, "--why", why]].concat();
+    tollgate(ledger.parent().expect("a directory"), &args, &[])
 }
 
 fn sums(rows: &[Value]) -> (u64, u64, u64) {
@@ -218,23 +226,9 @@ fn a_batch_that_can_never_be_counted_is_given_up_by_name_and_charged_nothing() {
     let begun = tricks::begin(&gate, "a", "m1", 3);
     let id = tricks::id_of(&begun);
     provider.forget(&id);
-    let path = ledger.to_str().expect("UTF-8");
-    let give_up = |id: &str, why: &str| {
-        let args = [
-            "usage",
-            "--ledger",
-            path,
-            "batches",
-            "--give-up",
-            id,
-            "--why",
-            why,
-        ];
-        tollgate(dir.path(), &args, &[])
-    };
-    let unknown = give_up("batch_99", "none");
+    let unknown = give_up(&ledger, "batch_99", "none");
     assert!(unknown.code == Some(1) && unknown.err.contains("no batch"));
-    let given_up = give_up(&id, "its provider has forgotten it");
+    let given_up = give_up(&ledger, &id, "its provider has forgotten it");
     assert_eq!(given_up.code, Some(0), "{}", given_up.err);
     assert!(
         given_up.out.contains("nothing is charged"),

@@ -19,8 +19,10 @@ pub(super) struct Provider {
 #[derive(Default)]
 struct Account {
     is_over: bool,
-    /// What batches are begun upon.
-    held: Option<Signal>,
+    /// Batches that are over name no result yet, and have used nothing that is known.
+    is_unnamed: bool,
+    /// What is answered upon a signal, by how it begins and what its path ends in.
+    held: Option<(Signal, [&'static str; 2])>,
     files: BTreeMap<String, (String, Vec<u8>)>,
     batches: BTreeMap<String, Batch>,
     served: BTreeMap<String, (u64, u64)>,
@@ -44,9 +46,15 @@ impl Provider {
         let upstream = Upstream::start(move |_, seen| {
             let mut account = of.lock().unwrap_or_else(PoisonError::into_inner);
             let held = account.held.clone();
-            let held = held.filter(|_| seen.head.starts_with("POST /v1/batches "));
+            let held = held.filter(|(_, [start, end])| {
+                let path = seen.head.split(' ').nth(1).unwrap_or_default();
+                seen.head.starts_with(start) && path.ends_with(end)
+            });
             let answer = Step::Send(account.answer(seen));
-            held.map(Step::Until).into_iter().chain([answer]).collect()
+            held.map(|(until, _)| Step::Until(until))
+                .into_iter()
+                .chain([answer])
+                .collect()
         });
         Self { upstream, account }
     }
@@ -67,11 +75,16 @@ impl Provider {
 
     /// Batches are made and not told of until [`Provider::let_go`].
     pub(super) fn hold(&self) {
-        self.account().held = Some(Signal::default());
+        self.account().held = Some((Signal::default(), ["POST /v1/batches ", ""]));
+    }
+
+    /// Results of batches are given once [`Provider::let_go`] was said.
+    pub(super) fn hold_results(&self) {
+        self.account().held = Some((Signal::default(), ["GET /v1/files/", "-output/content"]));
     }
 
     pub(super) fn let_go(&self) {
-        if let Some(held) = self.account().held.take() {
+        if let Some((held, _)) = self.account().held.take() {
             held.give();
         }
     }
@@ -86,6 +99,17 @@ impl Provider {
     /// Its batches are over.
     pub(super) fn finish(&self) {
         self.account().is_over = true;
+    }
+
+    /// Its batches are over, and it knows nothing of their results until [`Provider::name_results`].
+    pub(super) fn finish_unnamed(&self) {
+        let mut account = self.account();
+        account.is_over = true;
+        account.is_unnamed = true;
+    }
+
+    pub(super) fn name_results(&self) {
+        self.account().is_unnamed = false;
     }
 
     /// Tokens of prompts and answers of a model's calls.
@@ -248,12 +272,19 @@ impl Account {
 
     fn batch_now(&self, id: &str, is_over: bool) -> Value {
         let batch = &self.batches[id];
-        json!({
+        let is_named = is_over && !self.is_unnamed;
+        let answered = if is_over { batch.calls.len() } else { 0 };
+        let mut told = json!({
             "id": id, "object": "batch", "endpoint": "/v1/chat/completions", "completion_window": "24h", "created_at": 1,
             "input_file_id": batch.input,
             "status": if is_over { "completed" } else { "in_progress" },
-            "output_file_id": if is_over { json!(batch.output) } else { Value::Null },
-        })
+            "output_file_id": if is_named { json!(batch.output) } else { Value::Null },
+            "request_counts": { "total": batch.calls.len(), "completed": answered, "failed": 0 },
+        });
+        if self.is_unnamed {
+            told["usage"] = json!({ "input_tokens": 0, "output_tokens": 0, "total_tokens": 0 });
+        }
+        told
     }
 
     fn begin_messages(&mut self, seen: &Seen) -> Vec<u8> {
