@@ -9,10 +9,12 @@
 mod choose;
 mod cooldown;
 mod health;
+mod rests;
 mod split;
 mod tries;
 mod wait;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use wire::head::Method;
@@ -20,6 +22,7 @@ use wire::head::Method;
 use self::choose::Rule;
 use self::cooldown::Cooldowns;
 pub use self::health::{Health, RetryBudget};
+use self::rests::Rests;
 pub use self::tries::Attempts;
 use self::tries::candidates;
 pub(crate) use self::wait::may_ask_for_time;
@@ -55,10 +58,25 @@ pub struct Upstreams {
     health: Vec<Health>,
     retries: Vec<RetryBudget>,
     cooldowns: Cooldowns,
-    /// By backend: until when its streams are not asked for their usage, as it refuses calls that ask.
-    unasked: Vec<Option<Mono>>,
+    rests: Rests,
+    /// By backend and model: whose streams are not asked for their usage, as calls that ask are refused.
+    unasked: HashMap<(BackendId, Option<Box<str>>), Unasked>,
     rng: u64,
 }
+
+/// Refusals to be asked.
+#[derive(Debug, Clone, Copy)]
+struct Unasked {
+    /// One after the other, with no stream between that was asked and answered.
+    refusals: u32,
+    until: Mono,
+}
+
+/// So many calls in a row were refused for that before the next ones are not asked: one that is refused for what it is itself says nothing
+/// of the others.
+const REFUSALS_TO_LEARN: u32 = 3;
+/// Of so many backends and models it is kept; of more nobody learns it.
+const UNASKED_MAX: usize = 1024;
 
 /// For so long a backend is not asked again what it has refused to be asked.
 const UNASKED_FOR: Duration = Duration::from_secs(3600);
@@ -75,7 +93,8 @@ impl Upstreams {
                 .map(|route| RetryBudget::full(&route.retries))
                 .collect(),
             cooldowns: Cooldowns::default(),
-            unasked: vec![None; snapshot.backends.len()],
+            rests: Rests::default(),
+            unasked: HashMap::new(),
             rng: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
         }
     }
@@ -99,9 +118,13 @@ impl Upstreams {
                 *health = *known;
             }
         }
-        for (backend, unasked) in new.backends.iter().zip(&mut next.unasked) {
-            let known = old.backends.iter().position(|b| b.name == backend.name);
-            *unasked = known.and_then(|at| memory.unasked.get(at).copied().flatten());
+        for ((id, model), unasked) in &memory.unasked {
+            let known = old.backend(*id);
+            let same = known.and_then(|of| new.backends.iter().position(|b| b.name == of.name));
+            if let Some(same) = same.and_then(|at| u32::try_from(at).ok()) {
+                let key = (BackendId(same), model.clone());
+                next.unasked.insert(key, *unasked);
+            }
         }
         for (route, budget) in new.routes.iter().zip(&mut next.retries) {
             let known = old.routes.iter().position(|r| r.name == route.name);
@@ -115,26 +138,59 @@ impl Upstreams {
     /// Whether streams of a backend are asked for their usage where their clients do not ask.
     #[inline]
     #[must_use]
-    pub fn asks_usage(&self, backend: BackendId, s: &Snapshot, now: Mono) -> bool {
+    pub fn asks_usage(
+        &self,
+        (backend, model): (BackendId, Option<&str>),
+        s: &Snapshot,
+        now: Mono,
+    ) -> bool {
         match s
             .backend(backend)
             .map_or(AskUsage::Auto, |backend| backend.ask_usage)
         {
             AskUsage::Always => true,
             AskUsage::Never => false,
-            AskUsage::Auto => {
-                let until = self.unasked.get(backend.index()).copied().flatten();
-                until.is_none_or(|until| now >= until)
-            }
+            AskUsage::Auto => self.unasked.is_empty() || self.is_asked(backend, model, now),
+        }
+    }
+
+    #[cold]
+    fn is_asked(&self, backend: BackendId, model: Option<&str>, now: Mono) -> bool {
+        let unasked = self.unasked.get(&(backend, model.map(Box::from)));
+        unasked.is_none_or(|of| of.refusals < REFUSALS_TO_LEARN || now >= of.until)
+    }
+
+    /// A stream that asks for its usage was answered: whoever was refused before was so for something of its own.
+    #[inline]
+    pub fn took_to_be_asked(&mut self, backend: BackendId, model: Option<&str>) {
+        if !self.unasked.is_empty() {
+            self.unasked.remove(&(backend, model.map(Box::from)));
         }
     }
 
     /// A backend took a stream that does not ask for its usage, and had refused it as it asked.
     #[cold]
-    pub fn refuses_to_be_asked(&mut self, backend: BackendId, now: Mono) {
-        if let Some(until) = self.unasked.get_mut(backend.index()) {
-            *until = Some(now.after(UNASKED_FOR));
+    pub fn refuses_to_be_asked(&mut self, backend: BackendId, model: Option<&str>, now: Mono) {
+        if self.unasked.len() >= UNASKED_MAX {
+            self.unasked.retain(|_, of| now < of.until);
         }
+        if self.unasked.len() >= UNASKED_MAX {
+            return;
+        }
+        let until = now.after(UNASKED_FOR);
+        let key = (backend, model.map(Box::from));
+        let of = self
+            .unasked
+            .entry(key)
+            .or_insert(Unasked { refusals: 0, until });
+        of.refusals = of.refusals.saturating_add(1);
+        of.until = until;
+    }
+
+    /// An endpoint answered with 429, and did not say for how long: for a moment others come first for that model.
+    #[cold]
+    pub fn rest(&mut self, endpoint: EndpointId, model: Option<&str>, now: Mono) {
+        self.rests.add(endpoint, model, now);
     }
 
     /// Counts an exchange whose tries begin.
@@ -322,6 +378,7 @@ impl Upstreams {
                 health.succeeded();
                 if status < 400 {
                     self.cooldowns.succeeded(endpoint);
+                    self.rests.succeeded(endpoint, now);
                 }
             }
             Err(failure) if !failure.is_sick() => {}

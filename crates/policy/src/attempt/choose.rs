@@ -4,6 +4,7 @@
 
 use super::cooldown::Cooldowns;
 use super::health::Health;
+use super::rests::Rests;
 use super::tries::{Attempts, candidates};
 use super::{Upstreams, Wanted};
 use crate::balancing::{Balancer, Candidate, Choice, Prompt, Why};
@@ -16,12 +17,13 @@ use crate::snapshot::{Backend, Snapshot};
 pub(super) struct Known<'a> {
     pub(super) health: &'a [Health],
     pub(super) cooldowns: &'a Cooldowns,
+    pub(super) rests: &'a Rests,
 }
 
 /// Which endpoints may be tried. A call falls back from each rule to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Those that are neither ejected nor asking for time.
+    /// Those that are neither ejected nor asking for time, nor rest.
     Open,
     /// Those that are not asking for time.
     Free,
@@ -43,7 +45,11 @@ impl Known<'_> {
         now: Mono,
     ) -> bool {
         match rule {
-            Rule::Open => self.is_open(endpoint, now) && self.is_free(endpoint, model, now),
+            Rule::Open => {
+                self.is_open(endpoint, now)
+                    && self.is_free(endpoint, model, now)
+                    && !self.rests.has(endpoint, model, now)
+            }
             Rule::Free => self.is_free(endpoint, model, now),
             Rule::TrialDue => self.cooldowns.is_trial_due(endpoint, model, now),
         }
@@ -109,6 +115,7 @@ impl Upstreams {
         Known {
             health: &self.health,
             cooldowns: &self.cooldowns,
+            rests: &self.rests,
         }
     }
 
@@ -134,10 +141,15 @@ impl Upstreams {
         let Self {
             health,
             cooldowns,
+            rests,
             rng,
             ..
         } = self;
-        let known = Known { health, cooldowns };
+        let known = Known {
+            health,
+            cooldowns,
+            rests,
+        };
         let usable = |e: &&EndpointId| !attempts.tried().contains(*e) && may_try(known, **e);
         let backends = s.route(attempts.route)?.backends.iter().enumerate();
         for (place, id, backend) in backends.filter_map(|(at, b)| Some((at, *b, s.backend(*b)?))) {

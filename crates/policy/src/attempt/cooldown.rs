@@ -1,7 +1,7 @@
 //! Endpoints that asked to be left alone for a time.
 //!
-//! A 429 speaks of the quota that its call used: only calls of that quota stay away. Any other status speaks
-//! of the endpoint. One that asks for more than [`PATIENCE`] is tried all the same where there is no other,
+//! A 429 speaks of the quota that its call used: only calls of that quota stay away. A 503 or 529 speaks of the model that was asked for,
+//! where one was: a router before engines has others. Any other status speaks of the endpoint. One that asks for more than [`PATIENCE`] is tried all the same where there is no other,
 //! by one call each [`TRIAL_EVERY`]: an answer without an error ends its time.
 //! Invariant: at most [`HOLDS`] are kept; one more takes the place of the one that ends first.
 //! Not here: how long is asked for (`wait`), sick endpoints (`attempt`).
@@ -99,9 +99,9 @@ impl Cooldowns {
     ) {
         self.0.retain(|cooldown| cooldown.until > now);
         let scope = match model {
-            _ if status != 429 => Scope::Endpoint,
-            Some(model) => Scope::Model(model.into()),
-            None => Scope::NoModel,
+            Some(model) if matches!(status, 429 | 503 | 529) => Scope::Model(model.into()),
+            None if status == 429 => Scope::NoModel,
+            _ => Scope::Endpoint,
         };
         let until = now.after(wait);
         let trial = if wait > PATIENCE {

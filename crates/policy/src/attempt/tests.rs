@@ -9,7 +9,7 @@ use wire::head::Method;
 use super::{Attempts, Failure, Sent, Upstreams, WAIT_MAX, Wanted, may_repeat};
 use crate::clock::Mono;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
-use crate::id::{EndpointId, RouteId};
+use crate::id::{BackendId, EndpointId, RouteId};
 use crate::operation::Operation;
 use crate::retry::{Ejection, MAX_ATTEMPTS, Retries, Retry};
 use crate::snapshot::Snapshot;
@@ -348,7 +348,7 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     let wait = Duration::from_secs(20);
-    up.cooldown(EndpointId(0), Some("m"), 503, wait, NOW);
+    up.cooldown(EndpointId(0), None, 503, wait, NOW);
     assert_eq!(first(&mut up, &s, NOW), 1);
     assert_eq!(
         first(&mut up, &s, NOW.after(wait - Duration::from_millis(1))),
@@ -372,6 +372,74 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
         carried.waits(&begin(&mut up, ROUTE, &s), Some("m"), &s, NOW),
         least
     );
+}
+
+/// A router before engines loads one model, and serves the others.
+#[test]
+fn an_endpoint_that_is_not_ready_for_one_model_is_left_alone_for_that_model() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    for (status, other) in [(503, 0), (529, 0), (500, 1)] {
+        let mut up = Upstreams::new(&s, 1);
+        up.cooldown(EndpointId(0), Some("m"), status, WAIT_MAX, NOW);
+        let mut next = |model| {
+            let mut tries = begin(&mut up, ROUTE, &s);
+            up.next(&mut tries, of_model(model), &s, NOW)
+        };
+        assert_eq!(next("m"), Some(EndpointId(1)), "{status}");
+        assert_eq!(next("n"), Some(EndpointId(other)), "{status}");
+    }
+}
+
+#[test]
+fn a_model_that_is_refused_without_a_time_rests_where_there_is_another() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    let next = |up: &mut Upstreams, model, now| {
+        let mut tries = begin(up, ROUTE, &s);
+        up.next(&mut tries, of_model(model), &s, now)
+    };
+    let second = |n| NOW.after(Duration::from_secs(n));
+    let (a, b) = (Some(EndpointId(0)), Some(EndpointId(1)));
+    up.rest(EndpointId(0), Some("m"), NOW);
+    up.rest(EndpointId(0), Some("m"), NOW);
+    assert_eq!((next(&mut up, "m", NOW), next(&mut up, "n", NOW)), (b, a));
+    assert_eq!(
+        next(&mut up, "m", second(1)),
+        a,
+        "once for those that came together"
+    );
+    up.rest(EndpointId(0), Some("m"), second(1));
+    assert_eq!(next(&mut up, "m", second(2)), b, "twice as long");
+    assert_eq!(next(&mut up, "m", second(3)), a);
+    // Where all rest, each is tried as ever.
+    up.rest(EndpointId(0), Some("m"), second(3));
+    up.rest(EndpointId(1), Some("m"), second(3));
+    assert_eq!(next(&mut up, "m", second(3)), a);
+    up.observe(EndpointId(0), Ok(200), &s, second(60));
+    up.rest(EndpointId(0), Some("m"), second(60));
+    assert_eq!(next(&mut up, "m", second(61)), a, "it began anew");
+}
+
+#[test]
+fn what_one_call_is_refused_for_says_nothing_of_the_others() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    let asks =
+        |up: &Upstreams, at, model: &str| up.asks_usage((BackendId(at), Some(model)), &s, NOW);
+    for _ in 0..5 {
+        up.refuses_to_be_asked(BackendId(0), Some("m"), NOW);
+        up.refuses_to_be_asked(BackendId(0), Some("m"), NOW);
+        assert!(asks(&up, 0, "m"));
+        up.took_to_be_asked(BackendId(0), Some("m"));
+    }
+    for _ in 0..3 {
+        up.refuses_to_be_asked(BackendId(0), Some("m"), NOW);
+    }
+    assert!(!asks(&up, 0, "m") && asks(&up, 0, "n") && asks(&up, 1, "m"));
+    let carried = Upstreams::carried(&s, &s, &up);
+    assert!(!asks(&carried, 0, "m"));
+    let later = NOW.after(Duration::from_secs(3600));
+    assert!(up.asks_usage((BackendId(0), Some("m")), &s, later));
 }
 
 #[test]

@@ -141,10 +141,10 @@ impl Running<'_> {
         let force_usage = active.force_usage
             && !is_translated
             && !active.was_refused_usage
-            && self
-                .record
-                .backend
-                .is_none_or(|id| env.shard.upstreams.asks_usage(id, env.snapshot, env.now));
+            && self.record.backend.is_none_or(|id| {
+                let of = (id, self.record.model_sent.as_deref());
+                env.shard.upstreams.asks_usage(of, env.snapshot, env.now)
+            });
         active.asks_usage = force_usage && active.withhold_usage;
         let edits = match &active.call {
             Some(call) => splices(call, model, force_usage),
@@ -188,17 +188,24 @@ impl Running<'_> {
         // What a plain service asks of one client is no word about the others.
         if may_ask_for_time(head.status) && self.record.operation != Some(Operation::Http) {
             let unix_ms = self.unix_ms(env.now);
-            if let (Some(wait), Some(endpoint)) = (asked(head, unix_ms), self.record.endpoint) {
-                let model = quota_of(self.record);
-                let upstreams = &mut env.shard.upstreams;
-                upstreams.cooldown(endpoint, model, head.status, wait, env.now);
+            let (model, upstreams) = (quota_of(self.record), &mut env.shard.upstreams);
+            match (asked(head, unix_ms), self.record.endpoint) {
+                (Some(wait), Some(endpoint)) => {
+                    upstreams.cooldown(endpoint, model, head.status, wait, env.now);
+                }
+                (None, Some(endpoint)) if head.status == 429 => {
+                    upstreams.rest(endpoint, model, env.now);
+                }
+                _ => {}
             }
         }
-        if let (true, 200..=299, Some(backend)) =
-            (active.was_refused_usage, head.status, self.record.backend)
-        {
-            let upstreams = &mut env.shard.upstreams;
-            upstreams.refuses_to_be_asked(backend, env.now);
+        if let (200..=299, Some(backend)) = (head.status, self.record.backend) {
+            let (model, upstreams) = (self.record.model_sent.as_deref(), &mut env.shard.upstreams);
+            if active.was_refused_usage {
+                upstreams.refuses_to_be_asked(backend, model, env.now);
+            } else if active.asks_usage {
+                upstreams.took_to_be_asked(backend, model);
+            }
         }
         if self.attempt_ended(Ok(head.status), false, env) {
             return self.attempt_again(Failure::Status(head.status), env);
