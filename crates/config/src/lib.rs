@@ -28,7 +28,7 @@ pub use lower::{FILE_BYTES_MAX, Given, Loaded};
 pub use mask::{masked, quoted};
 pub use node::{Entry, Node, Scalar, Shape, Value, parse_all, parse_json};
 pub use redact::Redacted;
-pub use scalar::may_name_callers;
+pub use scalar::{is_tool_path, may_name_callers};
 pub use schema::json_schema;
 pub use servers::{EditorServers, SECRET_VARIABLE as SESSIONS_VARIABLE};
 pub use sources::Sources;

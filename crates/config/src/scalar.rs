@@ -19,6 +19,7 @@ pub(crate) use number::{
     Status,
 };
 pub(crate) use period::Zone;
+pub use plain::is_tool_path;
 pub(crate) use plain::{MatchedHeader, MatchedHost, MatchedText, MethodName, Path, ToolPath};
 pub(crate) use query::{QueryName, encoded};
 pub(crate) use redirect_url::RedirectUrl;

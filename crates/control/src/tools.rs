@@ -96,6 +96,13 @@ impl<'c, 'n> ToolRoute<'c, 'n> {
             value: PATH.to_owned(),
             spot: object.spot.clone(),
         });
+        // It stands at no other one's path, and is closed at once: what comes of it is nobody else's fault.
+        let is_closed = is_closed || !config::is_tool_path(&path.value);
+        if !config::is_tool_path(&path.value) {
+            let hint =
+                "write one such as /mcp or /tools/github, and none below /v1 or /.well-known";
+            findings.fault(&path.spot, "is no path for servers of tools", hint);
+        }
         let (of_models, headers): (Vec<HeaderMatch>, Vec<HeaderMatch>) =
             HeaderMatch::all(&mut spec, findings)
                 .into_iter()

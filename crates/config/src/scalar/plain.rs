@@ -58,6 +58,12 @@ impl Written for ToolPath {
     }
 }
 
+/// Whether servers of tools may be found at this path.
+#[must_use]
+pub fn is_tool_path(text: &str) -> bool {
+    ToolPath::read(text).is_ok()
+}
+
 /// A text that a call says, whatever it is.
 #[derive(Clone)]
 pub(crate) struct MatchedText(pub(crate) String);

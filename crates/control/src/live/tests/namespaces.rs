@@ -607,6 +607,28 @@ fn of_two_ways_to_name_tools_the_older_route_has_its_own() {
     }
 }
 
+#[test]
+fn a_faulty_route_to_tools_takes_nobody_and_no_path_from_another_ones() {
+    let by_header = json!({ "headers": [{ "name": "x-team", "value": "a", "type": "Exact" }] });
+    let by_path = json!({ "path": "/tools/" });
+    for team in TEAMS {
+        for (created, more) in [(NEW, &by_header), ("2025-01-01T00:00:00Z", &by_path)] {
+            let mut all = gate();
+            all.push(tools(HOME, "all", OLD, &json!({})));
+            all.push(tools(team, "mine", created, more));
+            let live = lowered(&all, None);
+            assert_eq!(used(&live), [r#""default""#], "{team} {more}");
+            let of_all = said(&live, "MCPRoute", "all");
+            assert!(
+                of_all.starts_with("Accepted true"),
+                "{team} {more}: {of_all}"
+            );
+            let mine = said(&live, "MCPRoute", "mine");
+            assert!(mine.starts_with("Accepted false"), "{team} {more}: {mine}");
+        }
+    }
+}
+
 /// What of the Gateway's limits does not hold for a route of another namespace closes that route, and not the Gateway.
 #[test]
 fn a_route_to_which_a_limit_of_the_gateways_does_not_come_closes_itself() {
