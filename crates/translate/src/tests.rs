@@ -810,6 +810,22 @@ fn a_stream_that_its_client_wants_as_a_list_is_one_of_the_same_items() {
         response(&made, "200 text/event-stream\n\n", 0, 1),
         Some("200 application/json\n\n[]".to_owned())
     );
+    // What is no JSON would be read as part of the list: it is no item, and the list has no end.
+    for odd in ["1],[{}", "{\"a\":", "<html>"] {
+        let events = format!(
+            "200 text/event-stream\n\ndata: {}\n\ndata: {odd}\n\ndata: {}",
+            items[0], items[1]
+        );
+        let cut = format!("200 application/json\n\n[{}", items[0]);
+        for first in [0, events.len()] {
+            let told = response(&made, &events, first, 1).expect("it is filtered");
+            assert!(told.starts_with(&cut), "{odd}: {told}");
+            assert!(
+                !told.contains("\"b\"") && told.contains("Malformed"),
+                "{odd}: {told}"
+            );
+        }
+    }
 }
 
 #[test]

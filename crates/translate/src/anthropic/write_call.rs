@@ -91,7 +91,7 @@ pub(crate) fn write(mut call: Call<'_>, request: &mut Request) -> Result<()> {
     request.path = Some(super::PATH.into());
     request.dropped = call.dropped;
     let (name, value) = super::VERSION;
-    request.headers.push((name.into(), value.as_bytes().into()));
+    request.headers = vec![(name.into(), value.as_bytes().into())];
     request.body = vec![json.into_bytes().into()];
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Calls of Google's own API to a backend that has it: the body passes as it came, and the path is that of where the API is.
 //!
 //! A stream that its client wants as a list is asked for as events, so that what it used can be read while it passes; each event is an
-//! item of the list, byte for byte.
+//! item of the list, byte for byte. One that is no JSON would be read as part of the list around it: it ends the answer.
 
 use bytes::Bytes;
 use wire::dialect::Operation;
@@ -81,10 +81,12 @@ struct Items {
 }
 
 impl Items {
-    fn add(has_item: &mut bool, data: &[u8], out: &mut Vec<u8>) {
+    fn add(has_item: &mut bool, data: &[u8], out: &mut Vec<u8>) -> std::result::Result<(), Stop> {
+        Raw::read(data).ok_or(Stop::Malformed)?;
         let is_first = !std::mem::replace(has_item, true);
         out.extend_from_slice(if is_first { b"[" } else { b",\r\n" });
         out.extend_from_slice(data);
+        Ok(())
     }
 }
 
@@ -99,23 +101,27 @@ impl ResponseFilter for Items {
         is_over: bool,
         out: &mut Vec<Bytes>,
     ) -> std::result::Result<(), Stop> {
-        let mut made = Vec::new();
+        let (mut made, mut result) = (Vec::new(), Ok(()));
         let (events, has_item) = (&mut self.events, &mut self.has_item);
-        events.push(piece, |data| Self::add(has_item, data, &mut made));
-        if is_over {
-            if let Some(data) = self.events.unfinished() {
-                // The end cut it off: it counts where it is whole.
-                if Raw::read(&data).is_none() {
-                    return Err(Stop::Malformed);
-                }
-                Self::add(&mut self.has_item, &data, &mut made);
+        events.push(piece, |data| {
+            if result.is_ok() {
+                result = Self::add(has_item, data, &mut made);
             }
-            let end: &[u8] = if self.has_item { b"]" } else { b"[]" };
-            made.extend_from_slice(end);
+        });
+        if is_over && result.is_ok() {
+            // The end may have cut off the last one: it counts where it is whole.
+            if let Some(data) = self.events.unfinished() {
+                result = Self::add(&mut self.has_item, &data, &mut made);
+            }
+            if result.is_ok() {
+                let end: &[u8] = if self.has_item { b"]" } else { b"[]" };
+                made.extend_from_slice(end);
+            }
         }
         if !made.is_empty() {
             out.push(made.into());
         }
+        result?;
         match self.events.held() > EVENT_BYTES {
             true => Err(Stop::Malformed),
             false => Ok(()),

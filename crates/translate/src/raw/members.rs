@@ -93,14 +93,16 @@ impl<'a> Members<'a> {
         Some(())
     }
 
-    /// The items of the list that starts here, each of which `read` goes past.
+    /// The items of the list that starts here, each of which `read` goes past: so many, where there are any, as lists of their kind have
+    /// mostly.
     #[inline(always)]
     pub(crate) fn list<T>(
         &mut self,
+        mostly: usize,
         mut read: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
         let mut more = self.reader.open_list()?;
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(if more { mostly } else { 0 });
         while more {
             items.push(read(self)?);
             more = self.reader.more_items()?;
@@ -140,7 +142,7 @@ impl<'a> Members<'a> {
 
     /// The objects of the list that starts here.
     pub(super) fn objects(&mut self) -> Option<Vec<Object<'a>>> {
-        self.list(Self::object)
+        self.list(MOST, Self::object)
     }
 
     /// What `read` gives, where it goes to the document's end.

@@ -174,11 +174,15 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     pub(super) fn is_ascii(text: &[u8]) -> bool {
         let (blocks, _) = text.as_chunks::<32>();
-        let mut blocks = blocks.iter();
-        let has_high = |block| _mm256_movemask_epi8(load(block)) != 0;
+        let (fours, blocks) = blocks.as_chunks::<4>();
+        let are_high = |bits| _mm256_movemask_epi8(bits) != 0;
+        let has_high = |block| are_high(load(block));
+        let both = |one: &[u8; 32], other: &[u8; 32]| _mm256_or_si256(load(one), load(other));
+        let any_high =
+            |[a, b, c, d]: &[[u8; 32]; 4]| are_high(_mm256_or_si256(both(a, b), both(c, d)));
         // The last bytes with those before them that were looked at.
         let last = text.last_chunk::<32>();
-        !blocks.any(has_high) && !last.is_some_and(has_high)
+        !fours.iter().any(any_high) && !blocks.iter().any(has_high) && !last.is_some_and(has_high)
     }
 
     /// Apart, so that the other way needs no room on the stack.

@@ -27,7 +27,7 @@ fn document<'a>(members: &mut Members<'a>, read: &mut Document<'a>) -> Option<()
         "stop_reason" => seen.text(5, &mut read.stop_reason, members),
         "stop_sequence" => seen.text(6, &mut read.stop_sequence, members),
         "content" => {
-            read.content = Some(members.list(block)?);
+            read.content = Some(members.list(1, block)?);
             seen.once(7)
         }
         "usage" => seen.told(8, &mut read.usage, members, counts),

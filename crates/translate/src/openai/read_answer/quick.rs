@@ -16,7 +16,7 @@ fn document<'a>(members: &mut Members<'a>, read: &mut Document<'a>) -> Option<()
         "id" => seen.text(0, &mut read.id, members),
         "model" => seen.text(1, &mut read.model, members),
         "choices" => {
-            read.choices = Some(members.list(choice)?);
+            read.choices = Some(members.list(1, choice)?);
             seen.once(2)
         }
         "usage" => seen.told(3, &mut read.usage, members, counts),

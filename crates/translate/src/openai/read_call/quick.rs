@@ -6,12 +6,15 @@ use super::message;
 use crate::call::{Left, Message, Part, Role, Said};
 use crate::raw::{Members, Object, Raw};
 
+/// Messages that a call has room for at once.
+const MESSAGES: usize = 16;
+
 /// The members of a body but its messages, and those.
 pub(super) fn read<'a>(body: Raw<'a>, left: &Left) -> Option<(Object<'a>, Vec<Message<'a>>)> {
     let read = Members::of(body.json()).whole(|members| {
         members.object_and(Some("messages"), |members| {
             let mut nth = 0..;
-            members.list(|members| one(members, nth.next()?, left))
+            members.list(MESSAGES, |members| one(members, nth.next()?, left))
         })
     });
     let (members, messages) = read?;
