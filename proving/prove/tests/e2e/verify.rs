@@ -189,15 +189,7 @@ fn the_suite_passes_against_our_gate_by_the_white_papers_manifests() {
             "    - fqdn:\n        hostname: generativelanguage.googleapis.com\n        port: 443",
             "    - ip:\n        address: 127.0.0.1\n        port: {frontier_port}",
         ),
-        (
-            "    substitution.aigw.run/env/apiKey: GEMINI_API_KEY",
-            "    key: gemini",
-        ),
         ("${GEMINI_API_KEY}", "gemini-api-key"),
-        (
-            "    substitution.aigw.run/env/apiKey: VLLM_API_KEY",
-            "    key: on-prem",
-        ),
         ("${VLLM_API_KEY}", "on-prem-api-key"),
         // The suite compares bodies byte for byte.
         ("          modelNameOverride: gemini-2.5-flash\n", ""),

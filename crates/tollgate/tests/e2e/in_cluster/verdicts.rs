@@ -182,20 +182,25 @@ fn secret(name: &str) -> Value {
     })
 }
 
-/// An issuer that is a word is no address, which no API server looks at: it gets one.
-fn with_address(value: &mut Value) {
+/// What no API server looks at, and can be nowhere: an issuer that is a word gets an address, and a Secret a name that one can have.
+fn as_could_be(value: &mut Value) {
     match value {
         Value::Object(members) => {
             for (name, value) in members {
+                let is_secret = matches!(&**name, "secretRef" | "clientSecretRef" | "clientSecret");
                 match value {
                     Value::String(issuer) if name == "issuer" && !issuer.contains("://") => {
                         *issuer = format!("https://{}.example", issuer.to_lowercase());
                     }
-                    value => with_address(value),
+                    named if is_secret && named["name"].is_string() => {
+                        let name = named["name"].as_str().unwrap_or_default();
+                        named["name"] = name.replace('_', "-").into();
+                    }
+                    value => as_could_be(value),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(with_address),
+        Value::Array(items) => items.iter_mut().for_each(as_could_be),
         _ => {}
     }
 }
@@ -203,7 +208,7 @@ fn with_address(value: &mut Value) {
 /// What `check` says of an object in a file, and of it alone.
 fn checked(case: &Case) -> Result<(), String> {
     let mut object = case.object.clone();
-    with_address(&mut object);
+    as_could_be(&mut object);
     let all = stand_ins(&object).into_iter().chain([object.clone()]);
     let all: Vec<String> = all.map(|object| object.to_string()).collect();
     let dir = tempfile::tempdir().expect("a directory");
