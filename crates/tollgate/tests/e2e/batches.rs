@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testing::eventually;
 
 use self::provider::Provider;
-use crate::harness::{Gate, Sdk, tollgate, write_private};
+use crate::harness::{Ended, Gate, Sdk, tollgate, write_private};
 use crate::ledger::{stop, usage};
 
 const MONTH: &str = "budgets: { company: { money: 100, per: month } }\n";
