@@ -77,9 +77,14 @@ fn params_of(further: &str, capabilities: &str) -> String {
 pub enum Found {
     /// It speaks the version without sessions.
     Modern(Answered),
+    /// It says that it speaks that version, and refused this request for its version.
+    Refused,
     /// It does not, or says nothing that could be read as that.
     Legacy,
 }
+
+/// The code of an error by which a request is refused for its version.
+const UNSUPPORTED: &[u8] = b"-32022";
 
 /// Reads a server's answer.
 #[must_use]
@@ -92,8 +97,17 @@ pub fn found(answer: &[u8]) -> Found {
         });
     match result.and_then(answered) {
         Some(answered) => Found::Modern(answered),
+        None if is_refused(answer).is_some() => Found::Refused,
         None => Found::Legacy,
     }
+}
+
+fn is_refused(answer: &[u8]) -> Option<()> {
+    let [error] = members(answer, ["error"], 0).ok()?;
+    let [code, data] = members(error?.1, ["code", "data"], 0).ok()?;
+    let [supported] = members(data?.1, ["supported"], 0).ok()?;
+    let is_its = code?.1 == UNSUPPORTED && has(supported?.1, Version::V20260728.as_str());
+    is_its.then_some(())
 }
 
 fn answered(result: &[u8]) -> Option<Answered> {

@@ -28,6 +28,15 @@ fn a_server_speaks_what_it_says_that_it_speaks() {
     ] {
         assert_eq!(found(other.as_bytes()), Found::Legacy, "{other}");
     }
+    let refused = |code: i32, supported: &str| {
+        let error = format!(
+            r#"{{"code":{code},"message":"?","data":{{"supported":[{supported}],"requested":"2026-07-28"}}}}"#
+        );
+        found(format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#).as_bytes())
+    };
+    assert_eq!(refused(-32022, "\"2026-07-28\""), Found::Refused);
+    assert_eq!(refused(-32022, "\"2027-01-01\""), Found::Legacy);
+    assert_eq!(refused(-32000, "\"2026-07-28\""), Found::Legacy);
 }
 
 #[test]

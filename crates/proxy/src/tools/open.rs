@@ -348,30 +348,40 @@ pub(super) async fn modern(
         abilities: mcp::handshake::Abilities::default(),
         id: None,
     };
+    for _ in 0..DISCOVERED_TIMES {
+        match discovered(asker, config, server, &nothing).await? {
+            Found::Modern(answered) => return Ok(Some(answered)),
+            Found::Refused => {}
+            Found::Legacy => break,
+        }
+    }
+    Ok(None)
+}
+
+/// How often a server is asked that refuses a version which it speaks.
+const DISCOVERED_TIMES: u32 = 2;
+
+async fn discovered(
+    asker: Asker<'_>,
+    config: &Mcp,
+    server: &Server,
+    nothing: &OpenServer,
+) -> Result<Found, Failed> {
     let id = format!("\"{}#discover\"", asker.id);
     let message = request(id.as_bytes(), discover::METHOD, own_params("").as_bytes());
     let message = (discover::METHOD, message);
     let heard = asker
-        .ask(
-            server,
-            Some(&nothing),
-            message,
-            id.as_bytes(),
-            config.within,
-        )
+        .ask(server, Some(nothing), message, id.as_bytes(), config.within)
         .await;
     match heard {
-        Ok(heard) => match found(&heard.message) {
-            Found::Modern(answered) => Ok(Some(answered)),
-            Found::Legacy => Ok(None),
-        },
+        Ok(heard) => Ok(found(&heard.message)),
         // It does not know what it was asked, in one of many ways.
         Err(
             Failed::Upstream(Failure::Status(_))
             | Failed::Unusable(_)
             | Failed::TooLong
             | Failed::SessionGone,
-        ) => Ok(None),
+        ) => Ok(Found::Legacy),
         Err(failed) => Err(failed),
     }
 }
