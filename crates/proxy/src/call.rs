@@ -31,11 +31,9 @@ pub(crate) use self::waits::{authorized_outside, identify, piece, sent, while_th
 use crate::client::Downstream;
 use crate::cors::Cors;
 use crate::reply::Patience;
+pub(crate) use crate::tool_failure::OUT_OF_ORDER;
 use crate::worker::Worker;
 use crate::worker_snapshot::WorkerSnapshot;
-
-/// A bug of the host.
-pub(crate) const OUT_OF_ORDER: Refusal = Refusal::Bug("a step that this call cannot take");
 
 /// One call.
 pub(crate) struct Call {

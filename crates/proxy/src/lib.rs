@@ -41,6 +41,7 @@ mod stint;
 mod stream;
 mod timers;
 pub mod tls;
+mod tool_failure;
 mod tool_memory;
 mod tools;
 mod turns;

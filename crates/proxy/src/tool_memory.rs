@@ -20,7 +20,7 @@ use policy::mcp::Mark;
 use policy::snapshot::Snapshot;
 
 use self::own_lists::OwnLists;
-use crate::tools::Failed;
+use crate::tool_failure::Failed;
 
 /// Most bytes of all answers of servers of tools that a worker reads at one time: what one server floods it with leaves room for
 /// calls of others, and for calls to models.

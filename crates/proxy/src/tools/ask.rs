@@ -24,10 +24,10 @@ use policy::secret::Secret;
 use policy::snapshot::{AddedValue, Backend, Endpoint, Timeouts};
 use wire::head::{Known, Method};
 
-pub(crate) use super::failed::Failed;
-use super::failed::Sent;
 use crate::call::OwnToken;
 use crate::deadline::Deadline;
+pub(crate) use crate::tool_failure::Failed;
+use crate::tool_failure::Sent;
 use crate::upstream::line::{Line, dial, reuse};
 use crate::upstream::{Answered, Outgoing, Response, Unwatched, h1, h2};
 use crate::worker::Worker;
