@@ -14,6 +14,7 @@ mod open;
 mod plain_rules;
 mod routes;
 mod shared_addresses;
+mod shared_paths;
 mod spread;
 mod tools;
 mod written;
@@ -283,6 +284,7 @@ fn whole(
     }
     if cluster.mode.is_live {
         shared_addresses::check(&models, &plain, findings);
+        shared_paths::check(&tools, &plain, findings);
     }
     let mcp = made.tools(&tools, oauth, findings);
     if cluster.mode.is_live && made.routes.is_empty() && mcp.is_none() {

@@ -178,6 +178,21 @@ impl PlainMatch {
         (!path.ends_with("/*")).then(|| path.to_owned())
     }
 
+    /// Whether it takes calls of this path, and not of all.
+    pub(crate) fn names(&self, path: &str) -> bool {
+        let Some(taken) = self.path.as_ref().map(Tree::flow) else {
+            return false;
+        };
+        let taken = taken.trim_matches('"');
+        match taken.strip_suffix("/*") {
+            Some("") => false,
+            Some(below) => path
+                .strip_prefix(below)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            None => taken == path,
+        }
+    }
+
     /// Every call.
     pub(crate) fn everything(spot: Spot) -> Self {
         Self {

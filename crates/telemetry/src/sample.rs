@@ -34,6 +34,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
         limits: &[Kind::Requests, Kind::Tokens].map(|kind| (kind, rate(2, 60))),
         plain: &[],
         unread: &[],
+        unlisted: &[],
     }]);
     snapshot.version = version.to_owned();
     snapshot.routes[0].name = "all".into();

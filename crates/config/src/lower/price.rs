@@ -202,12 +202,58 @@ impl super::Lowering<'_> {
                 let hint = "write tiers in the order of `above`";
                 self.refuse(above, "is not above the tier before it", hint);
             }
+            self.left_out_of_tier(&written.amounts.rates, tier);
             tiers.push(Tier {
                 above: above.value.0,
                 rates: rates?,
             });
         }
         Some(tiers)
+    }
+
+    /// Rates that a price says and its tier does not: there they are as its `input` or `output`, which is seldom meant.
+    fn left_out_of_tier(&mut self, base: &schema::price::Rates, tier: &schema::price::Tier) {
+        let kinds = [
+            (
+                "cached_input",
+                &base.cached_input,
+                &tier.rates.cached_input,
+                &tier.rates.input,
+            ),
+            (
+                "cache_write_5m",
+                &base.cache_write_5m,
+                &tier.rates.cache_write_5m,
+                &tier.rates.input,
+            ),
+            (
+                "cache_write_1h",
+                &base.cache_write_1h,
+                &tier.rates.cache_write_1h,
+                &tier.rates.input,
+            ),
+            (
+                "reasoning",
+                &base.reasoning,
+                &tier.rates.reasoning,
+                &tier.rates.output,
+            ),
+        ];
+        let left = kinds.into_iter().find_map(|(name, base, own, instead)| {
+            let (base, instead) = (base.get()?, instead.get()?);
+            matches!(own, Field::Absent).then_some((name, base, instead))
+        });
+        if let (Some((name, base, instead)), Some(above)) = (left, tier.above.get()) {
+            let says = format!(
+                "does not say `{name}`, which costs {} in this tier, and {} below it",
+                instead.shown, base.shown
+            );
+            self.warn(
+                &above.place,
+                says,
+                format!("write `{name}` in the tier, too"),
+            );
+        }
     }
 
     fn rates_of(&mut self, written: &schema::price::Rates, per: u32) -> Option<Rates> {

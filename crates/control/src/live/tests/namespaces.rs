@@ -629,6 +629,30 @@ fn a_faulty_route_to_tools_takes_nobody_and_no_path_from_another_ones() {
     }
 }
 
+#[test]
+fn a_route_to_tools_takes_no_path_of_an_older_one_of_plain_http() {
+    for team in TEAMS {
+        let at = |path: &str, created: &str| {
+            let mut all = gate();
+            all.push(web(HOME, OLD));
+            all.push(tools(team, "mine", created, &json!({ "path": path })));
+            said(&lowered(&all, None), "MCPRoute", "mine")
+        };
+        for path in [format!("/{HOME}"), format!("/{HOME}/mcp")] {
+            let said = at(&path, NEW);
+            assert!(said.starts_with("Accepted false"), "{team} {path}: {said}");
+            assert!(said.contains("is older"), "{team} {path}: {said}");
+        }
+        for (path, created) in [
+            (format!("/{HOME}s"), NEW),
+            (format!("/{HOME}/mcp"), "2025-01-01T00:00:00Z"),
+        ] {
+            let said = at(&path, created);
+            assert!(said.starts_with("Accepted true"), "{team} {path}: {said}");
+        }
+    }
+}
+
 /// What of the Gateway's limits does not hold for a route of another namespace closes that route, and not the Gateway.
 #[test]
 fn a_route_to_which_a_limit_of_the_gateways_does_not_come_closes_itself() {

@@ -57,7 +57,7 @@ fn a_standing_stream_ends_where_its_caller_would_be_refused_by_now() {
         let mut listening = Listening::begin(&caller, "");
         reload(&gate, &(config(&servers, routes) + more));
         go.give();
-        let heard = listening.to_end();
+        let heard = listening.rest();
         assert!(
             !heard.contains("secret log") && !heard.contains("file:///"),
             "{heard}"
@@ -118,6 +118,6 @@ fn a_stream_of_a_client_without_a_session_ends_likewise() {
     listening.until("acknowledged");
     reload(&gate, &config(&servers, "    - { workload: other }"));
     go.give();
-    let heard = listening.to_end();
+    let heard = listening.rest();
     assert!(!heard.contains("list_changed"), "{heard}");
 }

@@ -72,7 +72,7 @@ impl Listening {
     }
 
     /// Reads to the end of the stream; all that it has heard.
-    pub(super) fn to_end(&mut self) -> String {
+    pub(super) fn rest(&mut self) -> String {
         let ended = b"0\r\n\r\n";
         let mut bytes = [0; 4096];
         while !self.heard.ends_with(ended) {
