@@ -101,7 +101,11 @@ impl<'c, 'n> ToolRoute<'c, 'n> {
         if !config::is_tool_path(&path.value) {
             let hint =
                 "write one such as /mcp or /tools/github, and none below /v1 or /.well-known";
-            findings.fault(&path.spot, "is no path for servers of tools", hint);
+            let says = format!(
+                "{} is no path for servers of tools",
+                config::quoted(&path.value)
+            );
+            findings.fault(&path.spot, says, hint);
         }
         let (of_models, headers): (Vec<HeaderMatch>, Vec<HeaderMatch>) =
             HeaderMatch::all(&mut spec, findings)

@@ -94,13 +94,10 @@ impl Made<'_> {
         let mut ordered: Vec<&ToolRoute<'_, '_>> = tools.iter().collect();
         ordered.sort_by_key(|route| std::cmp::Reverse(route.headers.len()));
         for route in ordered {
-            // One that is closed for a header by which nobody is known keeps nobody from another.
+            // One with headers by none of which callers are known is refused for that, and keeps nobody from another.
             let is_callers = |name: &str| Some(name) == self.callers.header();
             let mut headers = route.headers.iter();
-            if route.is_closed
-                && !route.headers.is_empty()
-                && !headers.any(|header| is_callers(&header.name))
-            {
+            if !route.headers.is_empty() && !headers.any(|header| is_callers(&header.name)) {
                 continue;
             }
             let Some(mut workloads) = self.callers.taken_by(&route.headers, findings) else {

@@ -118,7 +118,9 @@ impl Event {
         self.text_bytes = Some(DataLines(event).map(text_bytes).sum());
     }
 
-    /// Reads the data, if it is JSON.
+    /// Reads the data, if it is JSON. Few events have usage, and what is rare is no part of what reads each.
+    #[cold]
+    #[inline(never)]
     fn decode(&mut self, event: &[u8]) {
         let mut scanner = json::Scanner::new(&ASKED);
         let mut is_read = true;

@@ -32,13 +32,13 @@ fn with_every_upstream_down_retries_stay_within_ten_percent() {
 
 #[test]
 fn overloaded_upstreams_get_at_most_ten_percent_more_calls() {
-    // 429 ejects no endpoint, so only the budget limits retries here.
+    // 425 ejects no endpoint and has none rest, so only the budget limits retries here.
     let (first, second) = (bad(), bad());
     let config = siblings(first.address, second.address, 1);
     let gate = Gate::start(&format!("workers: 2\n{config}"), &[]);
     let mut connections: Vec<_> = (0..8).map(|_| Connection::open(gate.data)).collect();
     for n in 0..CALLS {
-        assert_eq!(connections[n % 8].call(&call("429", false)).status, 429);
+        assert_eq!(connections[n % 8].call(&call("425", false)).status, 425);
     }
     let attempts = first.seen().len() + second.seen().len();
     let most = CALLS + CALLS / 10 + INITIAL_RETRIES;

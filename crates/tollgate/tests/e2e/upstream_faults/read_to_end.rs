@@ -143,14 +143,18 @@ fn a_call_whose_prompt_is_not_all_in_its_body_is_read_on_where_its_route_says_no
                 eventually("the upstream has the call", || !upstream.seen().is_empty());
             }
             drop(connection);
+            let rest = format!("rest=\"{outcome}\"");
             if outcome == "read_to_end" {
                 drains(&gate, 1.0);
+            } else {
+                eventually("it is cancelled", || {
+                    gate.metric("tollgate_abandoned_total", &[&rest]) == 1.0
+                });
             }
             abandoned.give();
             let record = gate.records(1).remove(0);
             let is_read = record["prompt_source"] == "reported" && record["prompt_tokens"] == 7;
             assert_eq!(is_read, outcome == "read_to_end", "{streams} {record}");
-            let rest = format!("rest=\"{outcome}\"");
             assert!(gate.metric("tollgate_abandoned_total", &[&rest]) == 1.0);
         }
     }
