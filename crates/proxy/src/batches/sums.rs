@@ -44,7 +44,7 @@ pub(super) async fn used(
         prices: HashMap::new(),
         used: BTreeMap::new(),
         counts_pieces: thing.calls.iter().any(|(of, _)| *of == Operation::Images),
-        lines: 0,
+        served: 0,
         unread: 0,
     };
     let path = match (thing.api, &object.output_file) {
@@ -93,10 +93,10 @@ pub(super) async fn used(
     }
     match (lines.skipped, sums.unread) {
         (0, 0) => match object.answered {
-            Some(answered) if sums.lines < answered => {
-                let lines = sums.lines;
+            Some(answered) if sums.served < answered => {
+                let served = sums.served;
                 Err(format!(
-                    "its result tells of {lines} calls, and its provider of {answered} that were answered"
+                    "its result tells of {served} calls that were answered, and its provider of {answered}"
                 ))
             }
             _ => Ok(sums.used),
@@ -117,8 +117,8 @@ struct Sums<'a> {
     used: BTreeMap<Arc<str>, Used>,
     /// Some of its calls are billed by the images that came.
     counts_pieces: bool,
-    /// Lines that say what became of a call.
-    lines: u64,
+    /// Lines of calls that were answered: others are not among those that its provider counts.
+    served: u64,
     /// Lines that are none.
     unread: u64,
 }
@@ -136,14 +136,11 @@ impl Sums<'_> {
                 let (operation, model) = answered.unwrap_or((Operation::Chat, "unknown".into()));
                 let pieces = pieces(operation, &served);
                 self.add(&model, &served.usage, pieces);
+                self.served += 1;
             }
             Told::Unserved => {}
-            Told::Unreadable => {
-                self.unread += 1;
-                return;
-            }
+            Told::Unreadable => self.unread += 1,
         }
-        self.lines += 1;
     }
 
     fn add(&mut self, model: &Arc<str>, told: &Reading, pieces: Option<u32>) {

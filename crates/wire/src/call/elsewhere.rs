@@ -4,36 +4,78 @@
 //! wherever they stand, but for one that every conversation has.
 //! Not here: what becomes of such a call (`policy`), whose those things are (`stored`).
 
-use bytes::Bytes;
+use std::sync::LazyLock;
 
-use super::stored::{Stored, has_hint};
+use bytes::Bytes;
+use memchr::memchr_iter;
+use memchr::memmem::Finder;
+
+use super::stored::Stored;
 use crate::dialect::Operation;
 
-/// In calls of either API; in lower case.
-const CHAT: &[&str] = &["file_id", "web_search"];
-const RESPONSES: &[&str] = &[
-    "file_id",
-    "file_url",
-    "vector_store_ids",
-    "web_search",
-    "server_url",
-    "connector_id",
-    "code_interpreter",
+/// A name, and where in it the first `_` stands: a text has few of them.
+type Named = (&'static [u8], usize);
+
+const CHAT: &[Named] = &[(b"file_id", 4), (b"web_search", 3)];
+const RESPONSES: &[Named] = &[
+    (b"file_id", 4),
+    (b"file_url", 4),
+    (b"vector_store_ids", 6),
+    (b"web_search", 3),
+    (b"server_url", 6),
+    (b"connector_id", 9),
+    (b"code_interpreter", 4),
 ];
+/// Longer than each.
+const JOINT_BYTES: usize = 16;
 /// Items have ids beside what they say: those that say nothing else are told apart.
-const ID: &[&str] = &["\"id\""];
+static ID: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"id\""));
+/// How a letter of ASCII begins that is written in an escape, with one of `4` to `7` behind it.
+static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u00"));
 
 /// Whether the provider may add to the prompt of this call what its body only names. Of other APIs, that tell their prompt where an
 /// answer begins or with each part of it, this is not asked.
 #[must_use]
 pub fn is_prompt_elsewhere(operation: Operation, body: &[Bytes]) -> bool {
     match operation {
-        Operation::Chat => has_hint(body, CHAT),
+        Operation::Chat => any(body, |text| has_name(text, CHAT) || has_escape(text)),
         Operation::Responses => {
-            has_hint(body, RESPONSES) || (has_hint(body, ID) && Stored::ITEMS.named(body).is_some())
+            any(body, |text| has_name(text, RESPONSES) || has_escape(text))
+                || (any(body, |text| ID.find(text).is_some())
+                    && Stored::ITEMS.named(body).is_some())
         }
         _ => false,
     }
+}
+
+/// Whether this is so of a piece, or of what two of them hold between them; of pieces that are shorter than a name, of all together.
+fn any(body: &[Bytes], is_so: impl Fn(&[u8]) -> bool) -> bool {
+    let is_short = |piece: &Bytes| piece.len() < JOINT_BYTES;
+    if body.len() > 2 && body.iter().any(is_short) {
+        return is_so(&body.concat());
+    }
+    let joint = |pair: &[Bytes]| {
+        let [before, behind] = pair else { return false };
+        let end = before.get(before.len().saturating_sub(JOINT_BYTES)..);
+        let start = behind.get(..JOINT_BYTES).unwrap_or(behind);
+        is_so(&[end.unwrap_or_default(), start].concat())
+    };
+    body.iter().any(|piece| is_so(piece)) || body.windows(2).any(joint)
+}
+
+fn has_name(text: &[u8], names: &[Named]) -> bool {
+    memchr_iter(b'_', text).any(|at| {
+        names.iter().any(|(name, before)| {
+            let from = at.checked_sub(*before);
+            from.and_then(|from| text.get(from..from + name.len())) == Some(*name)
+        })
+    })
+}
+
+/// Whether a letter is written in an escape, which nobody does who hides no name.
+fn has_escape(text: &[u8]) -> bool {
+    let mut escapes = ESCAPE.find_iter(text);
+    escapes.any(|at| matches!(text.get(at + 4), Some(b'4'..=b'7')))
 }
 
 #[cfg(test)]
@@ -45,6 +87,15 @@ mod tests {
         let pieces = [first, second].map(|piece| Bytes::copy_from_slice(piece.as_bytes()));
         let whole = is_prompt_elsewhere(operation, &[Bytes::copy_from_slice(body.as_bytes())]);
         assert_eq!(whole, is_prompt_elsewhere(operation, &pieces), "{body}");
+        for step in [1, 5, 17, 40] {
+            let pieces = body.as_bytes().chunks(step).map(Bytes::copy_from_slice);
+            let pieces: Vec<Bytes> = pieces.collect();
+            assert_eq!(
+                whole,
+                is_prompt_elsewhere(operation, &pieces),
+                "{body} {step}"
+            );
+        }
         whole
     }
 
@@ -82,6 +133,10 @@ mod tests {
         ] {
             assert!(!of(Operation::Responses, body), "{body}");
         }
+        // As Python writes other letters than ASCII's.
+        let other =
+            r#"{"messages":[{"role":"user","content":"caf\u00e9 \u00fcber _file_ an id_"}]}"#;
+        assert!(!of(Operation::Chat, other));
         let chat = r#"{"messages":[{"role":"tool","tool_call_id":"c","content":"a"}],"user":"id"}"#;
         assert!(!of(Operation::Chat, chat));
         assert!(!of(Operation::Messages, r#"{"file_id":"file-1"}"#));

@@ -57,7 +57,7 @@ impl Operation {
 }
 
 /// Whether a name that matters may stand in these pieces of one body.
-pub(super) fn has_hint(body: &[Bytes], hints: &[&str]) -> bool {
+fn has_hint(body: &[Bytes], hints: &[&str]) -> bool {
     let mut joint: Vec<u8> = Vec::new();
     body.iter().any(|piece| {
         let begins = piece.get(..JOINT_BYTES).unwrap_or(piece);

@@ -33,6 +33,28 @@ fn zeros_that_stand_until_a_provider_knows_are_no_sum() {
 }
 
 #[test]
+fn a_line_of_a_call_that_failed_stands_for_none_that_was_answered() {
+    let provider = Provider::start(false);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ledger = dir.path().join("usage.db");
+    let gate = Gate::start(&config(&provider, &ledger, ""), &KEY);
+    let id = tricks::id_of(&tricks::begin(&gate, "a", "m1", 3));
+    // One that failed and one that was answered, of two that were.
+    provider.finish_failing(2);
+    let result = format!("GET /v1/files/{id}-output/content ");
+    let asked = || provider.asked(&result);
+    eventually("its result is read, and again", || asked() > 2);
+    assert_eq!(used(&ledger), Vec::<Value>::new());
+    assert!(usage(&ledger, &["batches"]).contains(&id));
+    provider.whole();
+    eventually("it is charged", || used(&ledger).len() == 1);
+    let (prompt, completion) = provider.served("m1");
+    let told = sums(&used(&ledger));
+    assert_eq!((told.0, told.1), (prompt, completion));
+    stop(gate);
+}
+
+#[test]
 fn a_batch_is_charged_by_the_configuration_of_the_moment_in_which_it_is_counted() {
     let provider = Provider::start(true);
     let dir = tempfile::tempdir().expect("a temporary directory");

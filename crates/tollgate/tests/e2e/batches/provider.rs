@@ -21,6 +21,8 @@ struct Account {
     is_over: bool,
     /// Batches that are over name no result yet, and have used nothing that is known.
     is_unnamed: bool,
+    /// The first call of each batch fails, and a result has so many lines.
+    fails_first: Option<usize>,
     /// What is answered upon a signal, by how it begins and what its path ends in.
     held: Option<(Signal, [&'static str; 2])>,
     files: BTreeMap<String, (String, Vec<u8>)>,
@@ -108,6 +110,17 @@ impl Provider {
         account.is_unnamed = true;
     }
 
+    /// Its batches are over, with one call that failed; results break off behind this line, until they are [`Provider::whole`].
+    pub(super) fn finish_failing(&self, lines: usize) {
+        let mut account = self.account();
+        account.is_over = true;
+        account.fails_first = Some(lines);
+    }
+
+    pub(super) fn whole(&self) {
+        self.account().fails_first = Some(usize::MAX);
+    }
+
     pub(super) fn name_results(&self) {
         self.account().is_unnamed = false;
     }
@@ -146,7 +159,12 @@ impl Account {
                 .file(id)
                 .map_or_else(missing, |of| answer(200, &of.to_string())),
             ("GET", ["files", id, "content"]) => match self.files.get(*id) {
-                Some((_, bytes)) => whole(200, "application/octet-stream", bytes),
+                Some((_, bytes)) => {
+                    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+                    let lines = lines.take(self.fails_first.unwrap_or(usize::MAX));
+                    let bytes: Vec<u8> = lines.flatten().copied().collect();
+                    whole(200, "application/octet-stream", &bytes)
+                }
                 None => missing(),
             },
             ("DELETE", ["files", id]) => match self.files.remove(*id) {
@@ -244,6 +262,12 @@ impl Account {
         batch.is_served = true;
         let mut lines = String::new();
         for (nth, (custom, model)) in batch.calls.iter().enumerate() {
+            if nth == 0 && self.fails_first.is_some() {
+                let failed = json!({ "id": "r", "custom_id": custom, "error": null, "response": {
+                    "status_code": 500, "request_id": "q", "body": { "error": { "message": "no" } } } });
+                lines.push_str(&format!("{failed}\n"));
+                continue;
+            }
             let used = (100 + nth as u64, 7);
             let sum = self.served.entry(model.clone()).or_default();
             *sum = (sum.0 + used.0, sum.1 + used.1);
@@ -273,13 +297,18 @@ impl Account {
     fn batch_now(&self, id: &str, is_over: bool) -> Value {
         let batch = &self.batches[id];
         let is_named = is_over && !self.is_unnamed;
-        let answered = if is_over { batch.calls.len() } else { 0 };
+        let failed = usize::from(is_over && self.fails_first.is_some());
+        let answered = if is_over {
+            batch.calls.len() - failed
+        } else {
+            0
+        };
         let mut told = json!({
             "id": id, "object": "batch", "endpoint": "/v1/chat/completions", "completion_window": "24h", "created_at": 1,
             "input_file_id": batch.input,
             "status": if is_over { "completed" } else { "in_progress" },
             "output_file_id": if is_named { json!(batch.output) } else { Value::Null },
-            "request_counts": { "total": batch.calls.len(), "completed": answered, "failed": 0 },
+            "request_counts": { "total": batch.calls.len(), "completed": answered, "failed": failed },
         });
         if self.is_unnamed {
             told["usage"] = json!({ "input_tokens": 0, "output_tokens": 0, "total_tokens": 0 });
