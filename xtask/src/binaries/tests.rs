@@ -54,8 +54,11 @@ fn cargo(name: &str, scripts: &[&str]) -> Command {
     fs::create_dir_all(&dir).expect("a directory");
     let mut said = String::new();
     for (n, script) in scripts.iter().enumerate() {
-        let file = dir.join(n.to_string());
-        fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("is written");
+        let (text, file) = (dir.join(format!("{n}.txt")), dir.join(n.to_string()));
+        fs::write(&text, format!("#!/bin/sh\n{script}\n")).expect("is written");
+        // By another process: whatever another test starts meanwhile would hold what this one had open to be written, and no such file runs.
+        let copied = Command::new("cp").args([&text, &file]).status();
+        assert!(copied.is_ok_and(|status| status.success()), "is copied");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).expect("may be run");
         said += &format!(
             "echo '{{\"profile\":{{\"test\":true}},\"manifest_path\":\"{}/Cargo.toml\",\
