@@ -64,6 +64,8 @@ fn a_changed_template_is_reloaded_and_an_invalid_one_refused() {
         .gate
         .replace("m/template.jinja", b"{{ messages[0]['content'] }} and more");
     taken(&counted, "taken", 1.0);
+    // A scrape is queued to every worker behind the message with the new configuration.
+    counted.gate.metrics();
     counted.chat("after", &[], &body);
     let rows = counted.end();
     let own = |id: &str| rows[id]["prompt_counted"].as_u64();

@@ -181,7 +181,8 @@ fn whoever_may_use_a_tool_no_more_may_not_ask_about_its_task() {
             "    one: {{ url: \"{}\", tools: {{ allow: [{tools}] }} }}",
             url(&one)
         );
-        config(&servers, "    - { workload: ada }") + rest
+        // One worker: what is in force for one call is so for the next.
+        "workers: 1\n".to_owned() + &config(&servers, "    - { workload: ada }") + rest
     };
     let gate = Gate::start(&of("read, delete", ""), &[]);
     let ada = Caller::new(&gate, "ada");
