@@ -97,8 +97,9 @@ impl<'c, 'n> ToolRoute<'c, 'n> {
             spot: object.spot.clone(),
         });
         // It stands at no other one's path, and is closed at once: what comes of it is nobody else's fault.
-        let is_closed = is_closed || !config::is_tool_path(&path.value);
-        if !config::is_tool_path(&path.value) {
+        let is_path = config::is_tool_path(&path.value);
+        let is_closed = is_closed || !is_path;
+        if !is_path {
             let hint =
                 "write one such as /mcp or /tools/github, and none below /v1 or /.well-known";
             let says = format!(

@@ -3,6 +3,7 @@
 //! A stream lasts for hours, and keys, tokens, rules and filters end meanwhile. So it is asked again where something is said, and where nothing
 //! is for a while.
 //! Invariant: nothing is told on a stream later than [`AGAIN`] after its caller would be refused, or by filters that are no more.
+//! Whoever is asked outside (`ext_authz`) is asked about messages, and not again about streams.
 //! Not here: who calls (`policy::front`), what is filtered (`filters`), clients that are told why (they begin anew, and are told then).
 
 use std::rc::Rc;
@@ -42,7 +43,8 @@ impl Still {
         }
     }
 
-    /// Whether its caller would be let in, for this method, and to each of these servers. Where nobody can say who he is, it is as it was.
+    /// Whether its caller would be let in, for this method, and to each of these servers. Where nobody can say who he is, it is as it was, unless
+    /// the configuration is another one: nobody knows what he may hear by that.
     pub(super) async fn is_let_in<D: Downstream>(
         &mut self,
         call: &Call,
@@ -52,7 +54,8 @@ impl Still {
     ) -> Result<bool, Stop> {
         let (now, view) = (call.worker.now(), call.worker.view());
         let seen = self.by.as_ref().map_or(&call.view, |(view, _)| view);
-        if Rc::ptr_eq(seen, &view) && now.since(self.at) < AGAIN {
+        let is_as_seen = Rc::ptr_eq(seen, &view);
+        if is_as_seen && now.since(self.at) < AGAIN {
             return Ok(true);
         }
         self.at = now;
@@ -73,7 +76,7 @@ impl Still {
                 let asked = verifier.ask(credential.clone());
                 let asked = call.worker.timers.timeout(ANSWER_WITHIN, asked);
                 let answer = match while_there(asked, &call.worker, client).await? {
-                    Ok(Err(Unproven::Unavailable(_))) | Err(_) => return Ok(true),
+                    Ok(Err(Unproven::Unavailable(_))) | Err(_) => return Ok(is_as_seen),
                     Ok(answer) => answer,
                 };
                 match view.env(call.worker.now(), |env| asking.answered(answer, who, env)) {
