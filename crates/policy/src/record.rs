@@ -148,7 +148,8 @@ pub struct Record {
 /// What few exchanges have to say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extra {
-    /// Members of the body that the last attempt left out, since its backend speaks an API without them.
+    /// Members of the body that the last attempt left out, since its backend speaks an API without them; and `anthropic-beta` where that
+    /// went without a value of the client's.
     pub dropped: Box<[&'static str]>,
     /// What a message to servers of tools asks for, where it is a method that the gate knows; else empty.
     pub method: &'static str,
@@ -161,7 +162,7 @@ pub struct Extra {
 }
 
 impl Record {
-    /// Members of the body that its last attempt left out.
+    /// Members of the body that its last attempt left out, and `anthropic-beta` where some of that was.
     #[must_use]
     pub fn dropped(&self) -> &[&'static str] {
         self.extra.as_ref().map_or(&[], |extra| &extra.dropped)

@@ -132,10 +132,13 @@ pub enum Refusal {
     },
     /// A response that would run on where nobody meters it.
     #[error(
-        "background responses are not served: nobody would count what they use; send the call \
-         without `background` and read its stream"
+        "an answer that is made behind its call (`{member}`) is not served: nobody would count what it uses; send the call \
+         without `{member}` and read its stream"
     )]
-    Background,
+    Background {
+        /// The member that asks for it.
+        member: &'static str,
+    },
     /// A member names what the upstream keeps, and others use the same account.
     #[error(
         "the member `{member}` names what the upstream keeps for its account, and other workloads \

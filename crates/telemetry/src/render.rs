@@ -279,7 +279,7 @@ impl Merged {
             ),
             (
                 "tollgate_translation_dropped_total",
-                "Exchanges whose backend speaks an API without some members of their body, which were left out.",
+                "Exchanges whose backend speaks an API without some members of their body, or some of their betas, which were left out.",
                 dropped,
             ),
         ];

@@ -474,8 +474,13 @@ pub(crate) fn check_state(
     rule: &Route,
     s: &Snapshot,
 ) -> Result<(), Refusal> {
-    if call.background && operation == Operation::Responses {
-        return Err(Refusal::Background);
+    let behind = match operation {
+        Operation::Responses if call.background => Some("background"),
+        Operation::Chat if call.deferred => Some("deferred"),
+        _ => None,
+    };
+    if let Some(member) = behind {
+        return Err(Refusal::Background { member });
     }
     match call.keeps {
         // Whoever shares the account, it is not asked: the translation refuses the call, and says what helps.

@@ -50,7 +50,7 @@ impl Refusal {
             }
             Self::RouteNotFound { .. } => (404, invalid, "route_not_found"),
             Self::NoCharge { .. } => (403, "permission_error", "operation_not_charged"),
-            Self::Background => (400, invalid, "background_not_served"),
+            Self::Background { .. } => (400, invalid, "background_not_served"),
             Self::SharedAccount { .. } | Self::SharedAddress { .. } => {
                 (400, invalid, "account_shared")
             }
@@ -154,8 +154,9 @@ impl Refusal {
             param: match self {
                 Self::Call(fault) => fault.member,
                 Self::OwnModelRequired | Self::ModelRequired => Some("model"),
-                Self::Background => Some("background"),
-                Self::SharedAccount { member } | Self::ModelBesides { member, .. } => Some(member),
+                Self::Background { member }
+                | Self::SharedAccount { member }
+                | Self::ModelBesides { member, .. } => Some(member),
                 Self::ResponseGone => Some("previous_response_id"),
                 _ => None,
             },

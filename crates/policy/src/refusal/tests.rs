@@ -156,7 +156,9 @@ fn every_refusal() -> Vec<Refusal> {
             other: "web".into(),
         },
         Refusal::ModelUnread,
-        Refusal::Background,
+        Refusal::Background {
+            member: "background",
+        },
         Refusal::ResponseGone,
         Refusal::ResponseNotFound,
         Refusal::BatchCall {
@@ -348,7 +350,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::McpTokenRefused { .. } => "McpTokenRefused",
         Refusal::McpAmbiguous { .. } => "McpAmbiguous",
         Refusal::ModelUnread => "ModelUnread",
-        Refusal::Background => "Background",
+        Refusal::Background { .. } => "Background",
         Refusal::ResponseGone => "ResponseGone",
         Refusal::ResponseNotFound => "ResponseNotFound",
         Refusal::BatchCall { .. } => "BatchCall",

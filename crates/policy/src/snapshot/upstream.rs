@@ -94,22 +94,37 @@ impl AddedValue {
     /// What a request has of it, whose client sent these lines of it; nothing where nothing is left.
     #[must_use]
     pub fn of<'c>(&self, lines: impl Iterator<Item = &'c [u8]>) -> Option<Box<[u8]>> {
-        let allowed = match self {
-            Self::Fixed(value) => return Some(value.clone()),
-            Self::OfClient(allowed) => allowed,
-        };
-        let passes = |value: &&[u8]| {
-            allowed.iter().any(|of| match of.strip_suffix('*') {
-                Some(start) => value.starts_with(start.as_bytes()),
-                None => *value == of.as_bytes(),
-            })
-        };
-        let said = lines
-            .flat_map(|line| line.split(|b| *b == b','))
-            .map(<[u8]>::trim_ascii);
-        let kept: Vec<&[u8]> = said.filter(passes).collect();
+        if let Self::Fixed(value) = self {
+            return Some(value.clone());
+        }
+        let kept: Vec<&[u8]> = said(lines).filter(|value| self.passes(value)).collect();
         (!kept.is_empty()).then(|| kept.join(&b","[..]).into())
     }
+
+    /// Whether a request goes without a value that its client listed in these lines.
+    #[must_use]
+    pub fn leaves_out<'c>(&self, lines: impl Iterator<Item = &'c [u8]>) -> bool {
+        matches!(self, Self::OfClient(_)) && said(lines).any(|value| !self.passes(value))
+    }
+
+    /// Whether this value of the client's list passes.
+    fn passes(&self, value: &[u8]) -> bool {
+        let Self::OfClient(allowed) = self else {
+            return false;
+        };
+        allowed.iter().any(|of| match of.strip_suffix('*') {
+            Some(start) => value.starts_with(start.as_bytes()),
+            None => *value == *of.as_bytes(),
+        })
+    }
+}
+
+/// The values of a list in these lines.
+fn said<'c>(lines: impl Iterator<Item = &'c [u8]>) -> impl Iterator<Item = &'c [u8]> {
+    let values = lines.flat_map(|line| line.split(|b| *b == b','));
+    values
+        .map(<[u8]>::trim_ascii)
+        .filter(|value| !value.is_empty())
 }
 
 /// A member of the query of every request to a backend.

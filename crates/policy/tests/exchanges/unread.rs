@@ -132,6 +132,10 @@ fn a_response_is_never_made_in_the_background() {
         assert_eq!(code(Responses, body), "background_not_served", "{body}");
         assert_eq!(code(Chat, body), "", "no such member there");
     }
+    for body in [r#"{"deferred":true}"#, r#"{"background":1,"deferred":1}"#] {
+        assert_eq!(code(Chat, body), "background_not_served", "{body}");
+    }
+    assert_eq!(code(Responses, r#"{"deferred":true}"#), "");
     for body in ["{}", r#"{"background":false}"#, r#"{"background":null}"#] {
         assert_eq!(code(Responses, body), "", "{body}");
     }

@@ -125,6 +125,7 @@ pub(super) async fn run<D: Downstream>(
     if filtered.is_some() {
         length = length.map(|_| body.iter().map(|piece| piece.len() as u64).sum());
     }
+    let leaves_betas_out = request.leaves_betas_out();
     // Whichever version of HTTP writes it.
     if let Some(signature) = signature {
         request.signed(signature);
@@ -154,6 +155,9 @@ pub(super) async fn run<D: Downstream>(
     let Watching {
         sent_at, verdict, ..
     } = watch;
+    if leaves_betas_out {
+        active.exchange.left_betas_out();
+    }
     active
         .exchange
         .timing

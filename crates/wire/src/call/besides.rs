@@ -1,7 +1,8 @@
 //! Models that a call names besides its own, and that its provider asks, too: those of tools that are models (Anthropic's advisor,
 //! OpenAI's `image_generation`, OpenRouter's tools and plugins), those to turn to next (OpenRouter's `models`, LiteLLM's `fallbacks`,
-//! Vercel's `providerOptions.gateway.models`), those of a compound (Groq) or of a guard (Together), and the one that Vertex AI routes to. Items of
-//! a response that goes on (`input` of Responses) may hold tools, too.
+//! Vercel's `providerOptions.gateway.models`), those of a compound (Groq) or of a guard (Together), the one that Vertex AI routes to, an
+//! adapter that an engine answers with in its model's place (SGLang, TensorRT-LLM), and a `preset` that says which model it is
+//! (OpenRouter). Items of a response that goes on (`input` of Responses) may hold tools, too.
 //!
 //! Invariant: a name is compared as it reads, however it is escaped and in whatever letters it is written. What stands in a schema, an
 //! example or a header is the caller's own text, and names nothing.
@@ -33,10 +34,16 @@ pub(super) const MEMBERS: &[&str] = &[
     "models",
     "plugins",
     "fallbacks",
+    "context_window_fallbacks",
+    "content_policy_fallbacks",
+    "context_window_fallback_dict",
     "safety_model",
     "compound_custom",
     "providerOptions",
     "provider_options",
+    "lora_path",
+    "lora_request",
+    "preset",
 ];
 const OF_GOOGLE: &[&str] = &["generationConfig", "generation_config"];
 /// And of Responses the items: most have no tools, and nobody watches for them.
@@ -55,6 +62,16 @@ const NAMES: &[&str] = &[
     "reasoning_model",
     "safety_model",
     "fallbacks",
+    "lora_name",
+    "lora_path",
+    "preset",
+];
+
+/// Names under which an object, or a list of them, has a model or a list of models for each other one.
+const MAPS: &[&str] = &[
+    "context_window_fallbacks",
+    "content_policy_fallbacks",
+    "context_window_fallback_dict",
 ];
 
 /// How such a name ends, in lower case.
@@ -65,6 +82,8 @@ const HINTS: &[&str] = &[
     "model_name\"",
     "modelname\"",
     "fallbacks\"",
+    "lora_name\"",
+    "lora_path\"",
 ];
 
 /// What stands under one of these is the caller's own.
@@ -125,14 +144,14 @@ pub(super) fn named(body: &[u8]) -> Vec<Besides> {
 
 /// Looks for models in the value of this member of the body.
 fn look(member: &'static str, value: &[u8], found: &mut Vec<Besides>) {
-    let is_model = is_one_of(NAMES, member.as_bytes());
-    if !is_model && !may_name(value, HINTS) {
+    let next = Holds::under(member);
+    if next == Holds::Other && !may_name(value, HINTS) {
         return;
     }
     let mut walk = Walk {
         cursor: Cursor { text: value, at: 0 },
-        lists: Vec::new(),
-        is_model,
+        open: Vec::new(),
+        next,
     };
     while let Some(raw) = walk.next_model() {
         keep(member, raw, found);
@@ -159,49 +178,87 @@ fn is_one_of(list: &[&str], name: &[u8]) -> bool {
     list.any(|known| is_spelling(name, known.as_bytes()))
 }
 
+/// What a value is read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    /// Members that name models, to any depth.
+    Other,
+    /// A model, or a list of them.
+    Model,
+    /// For each of its names a model or a list of them; or a list of such objects, or of models.
+    Map,
+}
+
+impl Holds {
+    fn under(name: &str) -> Self {
+        if is_one_of(NAMES, name.as_bytes()) {
+            Self::Model
+        } else if is_one_of(MAPS, name.as_bytes()) {
+            Self::Map
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// A container whose end has not come.
+enum Open {
+    /// What each of its values is read for.
+    List(Holds),
+    /// What each of its values is read for, where that does not follow from its name.
+    Object(Option<Holds>),
+}
+
 /// Goes through a value for texts that are names of models.
 struct Walk<'a> {
     cursor: Cursor<'a>,
-    /// For each container that is open, whether its texts are models.
-    lists: Vec<bool>,
-    /// The value that comes next is a model, or a list of them.
-    is_model: bool,
+    open: Vec<Open>,
+    /// What the value that comes next is read for.
+    next: Holds,
 }
 
 impl<'a> Walk<'a> {
     /// The next text that names a model, without its quotes.
     fn next_model(&mut self) -> Option<&'a [u8]> {
         loop {
-            let is_listed = self.lists.last() == Some(&true);
+            if let Some(Open::List(each)) = self.open.last() {
+                self.next = *each;
+            }
             match self.cursor.next()? {
                 b'"' => {
                     let raw = self.cursor.string();
                     if self.cursor.next() == Some(b':') {
                         self.cursor.at += 1;
                         self.enter(raw);
-                    } else if std::mem::take(&mut self.is_model) || is_listed {
+                    } else if self.next != Holds::Other {
+                        self.next = Holds::Other;
                         return Some(raw);
                     }
                     continue;
                 }
-                opening @ (b'{' | b'[') => {
-                    let is_model = std::mem::take(&mut self.is_model) || is_listed;
-                    self.lists.push(opening == b'[' && is_model);
+                b'[' => self.open.push(Open::List(self.next)),
+                b'{' => {
+                    let each = (self.next == Holds::Map).then_some(Holds::Model);
+                    self.open.push(Open::Object(each));
                 }
                 b'}' | b']' => {
-                    self.lists.pop();
+                    self.open.pop();
                 }
-                b',' => self.is_model = false,
                 _ => {}
             }
+            self.next = Holds::Other;
             self.cursor.at += 1;
         }
     }
 
     /// A member of this name follows.
     fn enter(&mut self, raw: &[u8]) {
+        if let Some(Open::Object(Some(each))) = self.open.last() {
+            self.next = *each;
+            return;
+        }
         let name = unescape(raw).unwrap_or_default();
-        self.is_model = is_one_of(NAMES, name.as_bytes());
+        self.next = Holds::under(&name);
         if FREE.contains(&&*name) {
             self.cursor.value();
         }

@@ -24,6 +24,7 @@ const PROMPT: usize = Name::Prompt as usize;
 const N_PREDICT: usize = Name::NPredict as usize;
 const MIN_TOKENS: usize = Name::MinTokens as usize;
 const BEAM_WIDTH: usize = Name::BeamWidth as usize;
+const DEFERRED: usize = Name::Deferred as usize;
 
 /// Members that name what the provider keeps of earlier calls, with their place among the interests.
 pub(super) const KEPT: [(usize, &str); 3] = [
@@ -59,6 +60,7 @@ const ASKED_FOR: &[Interest] = &[
     asked(Name::NPredict, Want::Scalar),
     asked(Name::MinTokens, Want::Scalar),
     asked(Name::BeamWidth, Want::Scalar),
+    asked(Name::Deferred, Want::Place),
 ];
 
 /// Names that the gate's own count of a prompt goes by. Policy reads none of them; what an engine would read
@@ -93,6 +95,8 @@ pub struct CallHead {
     pub n: Option<u32>,
     /// Whether a response shall be made while nobody waits for it: the member is neither null nor false.
     pub background: bool,
+    /// Whether its answer shall be fetched later: the same of xAI's `deferred`.
+    pub deferred: bool,
     /// The member that names what the provider keeps of earlier calls, where one is neither null nor
     /// false.
     pub keeps: Option<&'static str>,
@@ -193,7 +197,7 @@ impl CallHead {
     /// Whether it runs on after its answer, or goes on from what the provider keeps.
     #[inline]
     pub fn leans_on_upstream(&self) -> bool {
-        self.background || self.keeps.is_some()
+        self.background || self.deferred || self.keeps.is_some()
     }
 
     /// Whether the client itself asked for the usage of a stream.
@@ -231,6 +235,7 @@ pub(super) fn of_found(found: &Found) -> Result<CallHead, CallFault> {
         beam_width: count(found, BEAM_WIDTH)?,
         n: count(found, N)?,
         background: is_set(BACKGROUND),
+        deferred: is_set(DEFERRED),
         keeps: keeps.map(|(_, name)| *name),
         besides: Vec::new(),
         may_name_more: found.has_watched,

@@ -27,6 +27,7 @@ pub(super) fn read_whole(body: &[u8], head: &mut CallHead) -> Option<()> {
         beam_width: None,
         n: None,
         background: false,
+        deferred: false,
         keeps: None,
         besides: Vec::new(),
         may_name_more: false,
@@ -93,7 +94,7 @@ pub(super) fn read_whole(body: &[u8], head: &mut CallHead) -> Option<()> {
 }
 
 /// Which of the members that make a call lean on its provider this is: 0 for `background`, then in the
-/// order of `KEPT`; [`BESIDES`] for one that may name further models. Told by its length first, which those of most calls do not have.
+/// order of `KEPT`; [`BESIDES`] for one that may name further models, [`SCANNED`] for one that is not read here. Told by its length first, which those of most calls do not have.
 #[inline]
 fn stateful(name: &[u8]) -> Option<usize> {
     match (name.len(), name) {
@@ -101,19 +102,24 @@ fn stateful(name: &[u8]) -> Option<usize> {
         (PREVIOUS_RESPONSE_BYTES, PREVIOUS_RESPONSE) => Some(1),
         (CONVERSATION_BYTES, CONVERSATION) => Some(2),
         (CONTAINER_BYTES, CONTAINER) => Some(3),
+        (DEFERRED_BYTES, DEFERRED) => Some(SCANNED),
         (5, b"tools")
-        | (6, b"models")
+        | (6, b"models" | b"preset")
         | (7, b"plugins")
-        | (9, b"fallbacks")
-        | (12, b"safety_model")
+        | (9, b"fallbacks" | b"lora_path")
+        | (12, b"safety_model" | b"lora_request")
         | (15, b"compound_custom" | b"providerOptions")
-        | (16, b"provider_options") => Some(BESIDES),
+        | (16, b"provider_options")
+        | (24, b"context_window_fallbacks" | b"content_policy_fallbacks")
+        | (28, b"context_window_fallback_dict") => Some(BESIDES),
         _ => None,
     }
 }
 
 /// What [`stateful`] says of a member that may name models besides the call's own.
 const BESIDES: usize = usize::MAX;
+/// And of one that few calls have, which is the scanner's to read.
+const SCANNED: usize = usize::MAX - 1;
 
 const MIN_TOKENS: &str = name(Name::MinTokens);
 const BEAM_WIDTH: &str = name(Name::BeamWidth);
@@ -125,6 +131,8 @@ const BACKGROUND: &[u8] = name(Name::Background).as_bytes();
 const PREVIOUS_RESPONSE: &[u8] = KEPT[0].1.as_bytes();
 const CONVERSATION: &[u8] = KEPT[1].1.as_bytes();
 const CONTAINER: &[u8] = KEPT[2].1.as_bytes();
+const DEFERRED: &[u8] = name(Name::Deferred).as_bytes();
+const DEFERRED_BYTES: usize = DEFERRED.len();
 const BACKGROUND_BYTES: usize = BACKGROUND.len();
 const PREVIOUS_RESPONSE_BYTES: usize = PREVIOUS_RESPONSE.len();
 const CONVERSATION_BYTES: usize = CONVERSATION.len();
@@ -137,9 +145,13 @@ fn read_stateful(
     seen: &mut Seen,
     member: usize,
 ) -> Option<()> {
-    if member == BESIDES {
-        head.may_name_more = true;
-        return reader.pass();
+    match member {
+        BESIDES => {
+            head.may_name_more = true;
+            return reader.pass();
+        }
+        SCANNED => return None,
+        _ => {}
     }
     seen.first(7 + u32::try_from(member).ok()?)?;
     let is_set = is_set(reader.kind()?);

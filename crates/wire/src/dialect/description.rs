@@ -60,6 +60,8 @@ pub(crate) enum Name {
     MinTokens,
     /// How many answers are followed at once, where an engine searches them for the best.
     BeamWidth,
+    /// Whether the answer shall be fetched later (xAI).
+    Deferred,
     /// The gate's own count of a prompt goes by it, and nothing else does.
     Counted,
     /// Who is behind the call, as the call itself says; read where that is asked for.

@@ -16,6 +16,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         (Name::NPredict, "n_predict"),
         (Name::MinTokens, "min_tokens"),
         (Name::BeamWidth, "beam_width"),
+        (Name::Deferred, "deferred"),
         (Name::Counted, "messages"),
         (Name::Counted, "tools"),
         (Name::Counted, "functions"),

@@ -55,7 +55,7 @@ impl Interest {
 }
 
 /// The most members that can be asked for.
-pub(super) const INTEREST_LIMIT: usize = 17;
+pub(super) const INTEREST_LIMIT: usize = 18;
 const NAME_LIMIT_BYTES: usize = 32;
 
 /// A list of members, with what makes most other keys cheap to pass by.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use wire::dialect::below_root;
 use wire::dialect::gemini::Named;
 use wire::filter::{self, Answering, Filter, Manner, Unfit};
-use wire::head::RequestHead;
+use wire::head::{Known, RequestHead};
 
 use super::gemini_listed;
 use crate::exchange::attempting::filters;
@@ -149,6 +149,15 @@ impl Exchange {
             }
             request
         }))
+    }
+
+    /// The attempt went without a value of `anthropic-beta` that its client sent.
+    #[cold]
+    pub fn left_betas_out(&mut self) {
+        let extra = self.record.extra.get_or_insert_default();
+        let mut dropped = std::mem::take(&mut extra.dropped).into_vec();
+        dropped.push(Known::AnthropicBeta.name());
+        extra.dropped = dropped.into();
     }
 }
 

@@ -53,12 +53,30 @@ impl AttemptRequest<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn narrowed(&self, ours: &AddedHeader, put: &mut impl FnMut(&[u8], &[u8])) {
-        let fields = &self.head.fields;
-        let its = fields.iter().filter(|field| *ours.name == *field.name);
-        let its = its.filter(|field| credential::is_of_api(field.known, self.path()));
-        if let Some(value) = ours.value.of(its.map(|field| field.value)) {
+        if let Some(value) = ours.value.of(self.lines_of(ours)) {
             put(&ours.name, &value);
         }
+    }
+
+    /// The client's lines of such a header, where they would pass.
+    fn lines_of(&self, ours: &AddedHeader) -> impl Iterator<Item = &[u8]> {
+        let fields = self.head.fields.iter();
+        let its = fields.filter(|field| *ours.name == *field.name);
+        its.filter(|field| credential::is_of_api(field.known, self.path()))
+            .map(|field| field.value)
+    }
+
+    /// Whether a value of `anthropic-beta` stays behind that its client sent, since the backend does not name it.
+    #[must_use]
+    #[inline]
+    pub fn leaves_betas_out(&self) -> bool {
+        !self.backend.headers.is_empty() && self.takes_betas_out()
+    }
+
+    #[cold]
+    fn takes_betas_out(&self) -> bool {
+        let mut ours = self.backend.headers.iter();
+        ours.any(|ours| ours.value.leaves_out(self.lines_of(ours)))
     }
 
     /// Those of the client's that go to a service of plain HTTP; cookies go in one line (RFC 9113, 8.2.3).

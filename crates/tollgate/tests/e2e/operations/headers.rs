@@ -257,4 +257,9 @@ fn of_anthropic_beta_a_backend_may_name_the_values_that_pass() {
         );
         assert!(seen.header("anthropic-beta").is_empty(), "{sent:?}");
     }
+    // Calls that lost a value are counted, each once.
+    let name = "tollgate_translation_dropped_total";
+    let counted = r#"{workload="w",backend="up",model="other"} 2"#;
+    let page = gate.metrics();
+    assert!(page.contains(&format!("{name}{counted}")), "{page}");
 }

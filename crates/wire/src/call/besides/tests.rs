@@ -37,7 +37,32 @@ fn named(head: &CallHead) -> Vec<(&str, &str)> {
 
 #[test]
 fn models_that_a_provider_asks_besides_are_found_at_every_cut() {
-    let table: [(&str, &[(&str, &str)]); 13] = [
+    let table: [(&str, &[(&str, &str)]); 19] = [
+        (r#"{"model":"m","lora_path":"a"}"#, &[("lora_path", "a")]),
+        (
+            r#"{"model":"m","lora_path":["a",null,"b"]}"#,
+            &[("lora_path", "a"), ("lora_path", "b")],
+        ),
+        (
+            r#"{"model":"m","lora_request":{"lora_name":"a","lora_int_id":1,"lora_path":"/b"}}"#,
+            &[("lora_request", "a"), ("lora_request", "/b")],
+        ),
+        (r#"{"model":"m","preset":"a"}"#, &[("preset", "a")]),
+        (
+            r#"{"model":"m","context_window_fallbacks":[{"m":["a"]},"b",{"items":"c"}]}"#,
+            &[
+                ("context_window_fallbacks", "a"),
+                ("context_window_fallbacks", "b"),
+                ("context_window_fallbacks", "c"),
+            ],
+        ),
+        (
+            r#"{"context_window_fallback_dict":{"m":"a"},"content_policy_fallbacks":[{"m":["b"]}],"model":"m"}"#,
+            &[
+                ("context_window_fallback_dict", "a"),
+                ("content_policy_fallbacks", "b"),
+            ],
+        ),
         (
             r#"{"model":"m","tools":[{"type":"advisor_20260301","name":"advisor","model":"opus"}]}"#,
             &[("tools", "opus")],

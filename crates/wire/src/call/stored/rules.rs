@@ -62,6 +62,15 @@ const WHOLE: &[&str] = &[
 /// their own with the rights of the account.
 const ADDRESSES: &[&str] = &["url", "image_url", "video_url", "file_url", "file_data"];
 
+/// What an engine fetches of a prompt from another one: from where, and what, as the caller says (vLLM, SGLang), and the session that it
+/// keeps for whom it knows (SGLang).
+const OF_ENGINES: &[&str] = &[
+    "kv_transfer_params",
+    "ec_transfer_params",
+    "bootstrap_host",
+    "session_params",
+];
+
 const FREE: &[&str] = &[
     "arguments",
     "env",
@@ -95,6 +104,9 @@ const HINTS: &[&str] = &[
     "connector_id",
     "azure_ai_search",
     "agent_reference",
+    "_transfer_params",
+    "bootstrap_host",
+    "session_params",
 ];
 
 const CHAT: Rules = Rules {
@@ -103,11 +115,21 @@ const CHAT: Rules = Rules {
     holders: &[("audio", "audio.id"), ("voice", "voice.id")],
     whole: WHOLE,
     asked: &[],
-    whole_at_top: &[],
+    whole_at_top: OF_ENGINES,
     addresses: ADDRESSES,
     is_of_account: address::is_of_account,
     free: FREE,
     free_below: &["input"],
+};
+
+/// The older completions have no parts in which something is named.
+const COMPLETIONS: Rules = Rules {
+    hints: &["_transfer_params", "bootstrap_host", "session_params"],
+    ids: &[],
+    holders: &[],
+    whole: &[],
+    addresses: &[],
+    ..CHAT
 };
 
 /// Items of a conversation have ids, and one may say no more than its own.
@@ -118,6 +140,9 @@ const RESPONSES: Rules = Rules {
         "\"container\"",
         "\"voice\"",
         "\"agent",
+        "_transfer_params",
+        "bootstrap_host",
+        "session_params",
         "azure_ai_search",
         "memory_store_name",
         "\"cached",
@@ -128,7 +153,13 @@ const RESPONSES: Rules = Rules {
         "mcp_servers",
         "mcpservers",
     ],
-    whole_at_top: &["agent"],
+    whole_at_top: &[
+        "agent",
+        "kv_transfer_params",
+        "ec_transfer_params",
+        "bootstrap_host",
+        "session_params",
+    ],
     ..CHAT
 };
 
@@ -253,8 +284,8 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
         Operation::GenerateContent | Operation::CountContent | Operation::EmbedContent => {
             Some(&GOOGLE)
         }
-        Operation::Completions
-        | Operation::Models
+        Operation::Completions => Some(&COMPLETIONS),
+        Operation::Models
         | Operation::Rerank
         | Operation::Transcriptions
         | Operation::Converse
@@ -275,11 +306,11 @@ pub(super) fn of(operation: Operation) -> Option<&'static Rules> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHAT, GOOGLE, RESPONSES};
+    use super::{CHAT, COMPLETIONS, GOOGLE, RESPONSES};
 
     #[test]
     fn no_name_is_without_a_hint() {
-        for rules in [&CHAT, &RESPONSES, &GOOGLE] {
+        for rules in [&CHAT, &COMPLETIONS, &RESPONSES, &GOOGLE] {
             let has_hint = |text: &str| {
                 let text = text.to_lowercase();
                 rules.hints.iter().any(|hint| text.contains(hint))

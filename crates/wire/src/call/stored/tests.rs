@@ -5,8 +5,8 @@ use testing::Draw;
 
 use crate::call::{CallHead, Minds};
 use crate::dialect::Operation::{
-    self, Chat, CountContent, CountTokens, Embeddings, GenerateContent, ImageEdits, Images,
-    InputTokens, Messages, Moderations, Rerank, Responses, Speech,
+    self, Chat, Completions, CountContent, CountTokens, Embeddings, GenerateContent, ImageEdits,
+    Images, InputTokens, Messages, Moderations, Rerank, Responses, Speech,
 };
 
 const STORED: Minds = Minds {
@@ -38,6 +38,21 @@ fn every_id_that_a_body_can_name_is_found() {
             Images,
             r#"{"prompt":"x","mask":{"file_id":"file-1"}}"#,
             "file_id",
+        ),
+        (
+            Completions,
+            r#"{"model":"m","prompt":"x","kv_transfer_params":{"do_remote_prefill":true,"remote_host":"h"}}"#,
+            "kv_transfer_params",
+        ),
+        (
+            Chat,
+            r#"{"model":"m","messages":[],"bootstrap_host":"h","bootstrap_port":1}"#,
+            "bootstrap_host",
+        ),
+        (
+            Responses,
+            r#"{"model":"m","input":"x","session_params":{"id":"s"}}"#,
+            "session_params",
         ),
         (
             CountContent,
