@@ -8,6 +8,7 @@ mod cache_writes;
 mod count;
 mod iterations;
 mod judge;
+mod list;
 mod modality;
 mod read;
 mod unary;

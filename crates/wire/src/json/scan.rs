@@ -135,6 +135,11 @@ impl Scanner {
         })
     }
 
+    /// What was found in a document behind which something else begins: [`JsonFaultKind::Trailing`] says where.
+    pub(crate) const fn found_before_trailing(&self) -> &Found {
+        &self.found
+    }
+
     fn run(&mut self, chunk: &[u8]) -> Result<(), At> {
         let mut marks = Marks::new();
         let mut at = 0;

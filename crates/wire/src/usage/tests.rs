@@ -24,6 +24,43 @@ fn a_response_is_read_wherever_it_is_cut() {
     }
 }
 
+/// Google's API streams a list of documents to who does not ask for events.
+#[test]
+fn of_a_list_the_last_usage_counts_wherever_it_is_cut() {
+    let usage = |completion| Usage {
+        prompt: Some(7),
+        completion: Some(completion),
+        ..Usage::default()
+    };
+    let of =
+        |n: u64| format!(r#""usageMetadata":{{"promptTokenCount":7,"candidatesTokenCount":{n}}}"#);
+    let text = r#"{"candidates":[{"content":{"parts":[{"text":"},]{\"usageMetadata\":{}}"}]}}]}"#;
+    for (body, expected) in [
+        (format!(" [{{{}}}]", of(1)), Reading::Valid(usage(1))),
+        (
+            format!("[{{{}}},\r\n{text},\n{{{}}}\n]\n", of(1), of(9)),
+            Reading::Valid(usage(9)),
+        ),
+        (
+            format!("[{{{}}}, {text} ]", of(1)),
+            Reading::Valid(usage(1)),
+        ),
+        // One that breaks off has told what it told.
+        (
+            format!("[{{{}}},{{{},", of(1), of(9)),
+            Reading::Valid(usage(1)),
+        ),
+        (format!("[{text}]"), Reading::Absent),
+        (format!("[{{{},\"x\":NaN}}]", of(1)), Reading::UNREAD),
+        (format!("[{{{}}}] {{}}", of(1)), Reading::UNREAD),
+        (format!("[{{{}}},7]", of(1)), Reading::UNREAD),
+    ] {
+        for step in 1..=body.len() {
+            assert_eq!(unary(&body, step), expected, "{body} by {step}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_json_or_has_no_usage_is_absent() {
     for body in [

@@ -1,8 +1,9 @@
-//! Usage in a response that is one JSON document.
+//! Usage in a response that is one JSON document, or a list of them (`list`).
 //!
 //! Invariant: memory is bounded; a body that is no JSON gives `Absent`, and an object that cannot be read
 //! [`Reading::UNREAD`]; neither is an error.
 
+use super::list::ListUsage;
 use super::read::{read, read_at};
 use super::{Reading, USAGE_LIMIT_BYTES};
 use crate::dialect::{Name, names};
@@ -38,6 +39,7 @@ enum Progress {
     /// The first piece was a whole document.
     Whole(Reading),
     Parts(Box<Scanner>),
+    List(Box<ListUsage>),
     /// An object that breaks its grammar, or has more levels than are read.
     Unreadable,
     NoJson,
@@ -52,7 +54,7 @@ impl UnaryUsage {
     /// Looks at the next bytes.
     pub fn push(&mut self, chunk: &[u8]) {
         match &mut self.0 {
-            Progress::Start if chunk.is_empty() => {}
+            Progress::Start if after_blanks(chunk, 0) == chunk.len() => {}
             Progress::Start => {
                 // Read in place, because a reading is large.
                 self.0 = Progress::Whole(Reading::Absent);
@@ -67,6 +69,7 @@ impl UnaryUsage {
                     self.0 = Progress::Unreadable;
                 }
             }
+            Progress::List(list) => list.push(chunk),
             Progress::Unreadable => {}
             Progress::Whole(_) if after_blanks(chunk, 0) == chunk.len() => {}
             // It was an object, and is none.
@@ -82,6 +85,7 @@ impl UnaryUsage {
         }
         match &self.0 {
             Progress::Whole(reading) => reading,
+            Progress::List(list) => list.reading(),
             Progress::Unreadable => &Reading::UNREAD,
             Progress::Start | Progress::Parts(_) | Progress::NoJson => &Reading::Absent,
         }
@@ -89,15 +93,27 @@ impl UnaryUsage {
 }
 
 fn in_parts(chunk: &[u8]) -> Progress {
-    let mut scanner = Box::new(Scanner::new(&ASKED));
+    let start = after_blanks(chunk, 0);
+    if let Some((b'[', listed)) = chunk.get(start..).and_then(<[u8]>::split_first) {
+        let mut list = Box::new(ListUsage::new());
+        list.push(listed);
+        return Progress::List(list);
+    }
+    let mut scanner = Box::new(document());
     match scanner.push(chunk) {
         Ok(()) => Progress::Parts(scanner),
-        Err(_) if chunk.get(after_blanks(chunk, 0)) == Some(&b'{') => Progress::Unreadable,
+        Err(_) if chunk.get(start) == Some(&b'{') => Progress::Unreadable,
         Err(_) => Progress::NoJson,
     }
 }
 
-fn of_found(found: &Found) -> Reading {
+/// A reader of one document.
+pub(super) const fn document() -> Scanner {
+    Scanner::new(&ASKED)
+}
+
+/// What a document says.
+pub(super) fn of_found(found: &Found) -> Reading {
     let said = |at| found.member(at).filter(|member| member.kind != Kind::Null);
     match said(0).or_else(|| said(1)).or_else(|| said(2)) {
         None => Reading::Absent,
