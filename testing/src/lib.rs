@@ -7,6 +7,7 @@
 mod api_server;
 pub mod eventstream;
 mod line;
+mod memory;
 mod read;
 mod replay;
 mod seed;
@@ -16,6 +17,7 @@ mod wait;
 
 pub use api_server::{ApiServer, State};
 pub use line::{commands, words};
+pub use memory::{Memory, Noting};
 pub use read::read;
 pub use replay::{corpus, replay};
 pub use seed::{Draw, number_of, seed};

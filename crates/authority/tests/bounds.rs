@@ -1,7 +1,7 @@
 //! Policies that nobody wrote, over claims of every size that fits a token: what a decision takes at most.
 //!
 //! Every function that is offered is in them, in one another, in loops over claims and in rules that make more of what other
-//! rules made. An allocator counts for each thread what it holds; steps are counted by what decides, which says when a
+//! rules made. What a decision holds is noted (`testing::Noting`); steps are counted by what decides, which says when a
 //! bound was met. `TOLLGATE_AUTHORITY_CASES` says how many policies; how the seed is chosen says `testing`. What took
 //! longest is printed, and compared with nothing.
 //! Not here: what single functions take (`src/rego/tests.rs`, `src/cel/tests.rs`).
@@ -16,14 +16,12 @@ mod fixture;
 #[path = "bounds/rego_policies.rs"]
 mod rego_policies;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use policy::authority::{Decision, Members, Rules};
-use testing::{Began, Draw, number_of};
+use testing::{Began, Draw, Memory, Noting, number_of};
 
 use crate::fixture::asked;
 
@@ -32,44 +30,8 @@ const HELD_MAX: usize = 8 << 20;
 /// How exactly the longest decision is told.
 const TICK: Duration = Duration::from_micros(50);
 
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
-}
-
-/// The system's, which notes what each thread takes and gives back.
-struct Noting;
-
-fn note(change: isize) {
-    let held = HELD.get() + change;
-    HELD.set(held);
-    MOST.set(MOST.get().max(held));
-}
-
 #[global_allocator]
 static NOTING: Noting = Noting;
-
-#[expect(unsafe_code, reason = "an allocator is unsafe to write")]
-// SAFETY: each call is the system allocator's own; what is noted lies in cells that allocate nothing.
-unsafe impl GlobalAlloc for Noting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size().cast_signed());
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        note(-layout.size().cast_signed());
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size.cast_signed() - layout.size().cast_signed());
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
 
 /// What the decisions of a test came to.
 #[derive(Default)]
@@ -88,14 +50,12 @@ impl Seen {
         // An interpreter is made once in a thread.
         let none = Members::NONE;
         drop(rules.decide(&fixture::asked(&none)));
-        let held = HELD.get();
-        MOST.set(held);
         let began = Began::now();
-        let decision = rules.decide(&asked);
+        let (memory, decision) = Memory::of(|| rules.decide(&asked));
         while began.is_over(self.longest.0 + TICK) {
             self.longest = (self.longest.0 + TICK, text.to_owned());
         }
-        self.note(text, &decision, (MOST.get() - held).unsigned_abs());
+        self.note(text, &decision, memory.most);
     }
 
     fn note(&mut self, text: &str, decision: &Decision, held: usize) {

@@ -1,74 +1,24 @@
 //! How much memory counting takes, whatever the body: bytes held at once, and bytes asked for in all, which grow with the
 //! work that is done.
 //!
-//! An allocator counts both for each thread, so a test says the same on any machine and beside any other test.
 //! Not here: the counts themselves, and steps of work (`src/tests/hostile.rs`).
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 
+use testing::{Memory, Noting};
 use tokens::{BODY_LIMIT_BYTES, BuiltIn, Counter, Memo, TemplateSettings, Uncountable};
 use wire::dialect::Operation;
-
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
-    static TAKEN: Cell<isize> = const { Cell::new(0) };
-}
-
-/// The system's, which notes what each thread takes and gives back.
-struct Noting;
-
-fn note(change: isize) {
-    let held = HELD.get() + change;
-    HELD.set(held);
-    MOST.set(MOST.get().max(held));
-    TAKEN.set(TAKEN.get() + change.max(0));
-}
 
 #[global_allocator]
 static NOTING: Noting = Noting;
 
-#[expect(unsafe_code, reason = "an allocator is unsafe to write")]
-// SAFETY: each call is the system allocator's own; what is noted lies in cells that allocate nothing.
-unsafe impl GlobalAlloc for Noting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size().cast_signed());
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        note(-layout.size().cast_signed());
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size.cast_signed() - layout.size().cast_signed());
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-/// What one count takes.
-#[derive(Debug)]
-struct Taken {
-    most: usize,
-    in_all: usize,
-}
-
 /// Counts a body: the memory beside the body's own, and the outcome.
-fn taken(counter: &Counter, operation: Operation, body: &str) -> (Taken, Result<u64, Uncountable>) {
-    let held = HELD.get();
-    MOST.set(held);
-    TAKEN.set(0);
-    let count = counter.prompt(operation, body.as_bytes(), 0);
-    let taken = Taken {
-        most: (MOST.get() - held).unsigned_abs(),
-        in_all: TAKEN.get().unsigned_abs(),
-    };
+fn taken(
+    counter: &Counter,
+    operation: Operation,
+    body: &str,
+) -> (Memory, Result<u64, Uncountable>) {
+    let (taken, count) = Memory::of(|| counter.prompt(operation, body.as_bytes(), 0));
     (taken, count.map(|prompt| prompt.count.tokens))
 }
 

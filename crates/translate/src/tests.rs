@@ -3,6 +3,7 @@
 //! A case gives the client's body and the backend's response; `UPDATE=1` writes what becomes of both. Each stream is cut at every
 //! byte, and a request is told again with one message more, whose bytes have to begin the same.
 
+mod memory;
 mod pairs;
 
 use std::fmt::Write as _;
