@@ -9,6 +9,7 @@
 mod choose;
 mod cooldown;
 mod health;
+mod reach;
 mod rests;
 mod split;
 mod tries;
@@ -20,12 +21,14 @@ use std::time::Duration;
 use wire::head::Method;
 
 use self::choose::Rule;
-use self::cooldown::Cooldowns;
+use self::cooldown::{Asked, Cooldowns};
 pub use self::health::{Health, RetryBudget};
+pub use self::reach::Asker;
+use self::reach::Reach;
 use self::rests::Rests;
 pub use self::tries::Attempts;
 use self::tries::candidates;
-pub(crate) use self::wait::may_ask_for_time;
+pub(crate) use self::wait::{Quota, may_ask_for_time, quota};
 pub use self::wait::{WAIT_MAX, asked};
 use crate::balancing::Prompt;
 use crate::clock::Mono;
@@ -48,6 +51,8 @@ pub fn may_repeat(operation: Operation, method: Method) -> bool {
 pub struct Wanted<'a> {
     /// The model whose quota the call uses.
     pub model: Option<&'a str>,
+    /// Who makes it.
+    pub asker: Asker<'a>,
     /// Its prompt, where an endpoint may be chosen by that.
     pub prompt: Option<&'a Prompt>,
 }
@@ -187,10 +192,11 @@ impl Upstreams {
         of.until = until;
     }
 
-    /// An endpoint answered with 429, and did not say for how long: for a moment others come first for that model.
+    /// An endpoint does not serve such a call now, and did not say for how long: for a moment others come first for its model and
+    /// caller.
     #[cold]
-    pub fn rest(&mut self, endpoint: EndpointId, model: Option<&str>, now: Mono) {
-        self.rests.add(endpoint, model, now);
+    pub fn rest(&mut self, endpoint: EndpointId, wanted: Wanted<'_>, s: &Snapshot, now: Mono) {
+        self.rests.add(endpoint, wanted, s, now);
     }
 
     /// Counts an exchange whose tries begin.
@@ -218,7 +224,7 @@ impl Upstreams {
         }
         let (chosen, choice) = match attempts.again.take() {
             Some(again) => (again, None),
-            None => match self.only(attempts, wanted.model, s, now) {
+            None => match self.only(attempts, wanted, s, now) {
                 Some(only) => (only, None),
                 None => self.choose(attempts, wanted, s, now)?,
             },
@@ -229,7 +235,7 @@ impl Upstreams {
         if let Some(health) = self.health.get_mut(chosen.index())
             && health.until.is_some()
         {
-            health.chosen(ejection(s, chosen), now);
+            health.chosen(ejection(s, chosen), wanted.asker, s, now);
         }
         Some(chosen)
     }
@@ -240,16 +246,16 @@ impl Upstreams {
     pub(crate) fn next_backend(
         &self,
         attempts: &Attempts,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
         s: &Snapshot,
         now: Mono,
     ) -> Option<BackendId> {
         if attempts.again.is_some() || attempts.made >= attempts.most {
             return None;
         }
-        let known = self.known();
+        let known = self.known(s);
         let next = Rule::IN_ORDER.into_iter().find_map(|rule| {
-            candidates(attempts, s).find(|e| known.may_try(rule, *e, model, now))
+            candidates(attempts, s).find(|e| known.may_try(rule, *e, wanted, now))
         })?;
         s.endpoint(next).map(|endpoint| endpoint.backend)
     }
@@ -277,11 +283,11 @@ impl Upstreams {
     pub fn may_retry(
         &mut self,
         attempts: &Attempts,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
         s: &Snapshot,
         now: Mono,
     ) -> Retry {
-        if attempts.made < attempts.most && self.peek(attempts, model, s, now) {
+        if attempts.made < attempts.most && self.peek(attempts, wanted, s, now) {
             self.spend(attempts.route)
         } else {
             Retry::No
@@ -306,7 +312,13 @@ impl Upstreams {
 
     /// Whether the try that failed because its kept-alive connection broke may be followed by one at
     /// the same endpoint, on a new connection. Spends from the budget when it grants one.
-    pub fn may_retry_there(&mut self, attempts: &mut Attempts, now: Mono) -> Retry {
+    pub fn may_retry_there(
+        &mut self,
+        attempts: &mut Attempts,
+        wanted: Wanted<'_>,
+        s: &Snapshot,
+        now: Mono,
+    ) -> Retry {
         let last = attempts.tried().last().copied();
         let Some(last) = last.filter(|_| attempts.made < attempts.most) else {
             return Retry::No;
@@ -314,7 +326,7 @@ impl Upstreams {
         let is_open = self
             .health
             .get(last.index())
-            .is_some_and(|h| h.is_open(now));
+            .is_some_and(|h| h.is_open(wanted.asker, s, now));
         let retry = if is_open {
             self.spend(attempts.route)
         } else {
@@ -324,17 +336,28 @@ impl Upstreams {
         retry
     }
 
-    /// Leaves an endpoint alone for as long as its answer asked for.
+    /// Leaves an endpoint alone for as long as its answer asked for; where `is_alone` that speaks of its caller until another one gets the
+    /// same.
     pub fn cooldown(
         &mut self,
         endpoint: EndpointId,
-        model: Option<&str>,
-        status: u16,
-        wait: Duration,
+        wanted: Wanted<'_>,
+        (status, wait, is_alone): (u16, Duration, bool),
+        s: &Snapshot,
         now: Mono,
     ) {
-        self.cooldowns
-            .add(endpoint, model, status, wait.min(WAIT_MAX), now);
+        let reach = if is_alone {
+            wanted.asker.alone(s)
+        } else {
+            Reach::All
+        };
+        let wait = wait.min(WAIT_MAX);
+        let asked = Asked {
+            status,
+            wait,
+            reach,
+        };
+        self.cooldowns.add(endpoint, wanted.model, asked, now);
     }
 
     /// When there is no endpoint to try because each asked for time: with which status the one that
@@ -343,12 +366,12 @@ impl Upstreams {
     pub fn waits(
         &self,
         attempts: &Attempts,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
         s: &Snapshot,
         now: Mono,
     ) -> Option<(u16, Duration)> {
-        let held =
-            candidates(attempts, s).filter_map(|endpoint| self.cooldowns.of(endpoint, model, now));
+        let held = candidates(attempts, s)
+            .filter_map(|endpoint| self.cooldowns.of(endpoint, wanted, s, now));
         held.min_by_key(|(_, wait)| *wait)
     }
 
@@ -367,6 +390,7 @@ impl Upstreams {
         &mut self,
         endpoint: EndpointId,
         result: Result<u16, Failure>,
+        asker: Asker<'_>,
         s: &Snapshot,
         now: Mono,
     ) {
@@ -382,15 +406,19 @@ impl Upstreams {
                 }
             }
             Err(failure) if !failure.is_sick() => {}
-            Ok(_) | Err(_) => health.failed(ejection(s, endpoint), now),
+            // What was answered may be about the call.
+            Ok(_) => {
+                health.failed(ejection(s, endpoint), asker.alone(s), now);
+            }
+            Err(_) => health.failed(ejection(s, endpoint), Reach::All, now),
         }
     }
 
-    /// Endpoints that this worker leaves alone now.
+    /// Endpoints that this worker leaves alone now, if only for one caller.
     #[must_use]
     pub fn ejected(&self, now: Mono) -> Vec<EndpointId> {
         let shut = |(i, h): (usize, &Health)| {
-            (!h.is_open(now))
+            (!h.is_open_to_all(now))
                 .then(|| u32::try_from(i).ok().map(EndpointId))
                 .flatten()
         };

@@ -18,6 +18,7 @@ pub(super) struct Known<'a> {
     pub(super) health: &'a [Health],
     pub(super) cooldowns: &'a Cooldowns,
     pub(super) rests: &'a Rests,
+    pub(super) s: &'a Snapshot,
 }
 
 /// Which endpoints may be tried. A call falls back from each rule to the next.
@@ -41,27 +42,29 @@ impl Known<'_> {
         self,
         rule: Rule,
         endpoint: EndpointId,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
         now: Mono,
     ) -> bool {
         match rule {
             Rule::Open => {
-                self.is_open(endpoint, now)
-                    && self.is_free(endpoint, model, now)
-                    && !self.rests.has(endpoint, model, now)
+                self.is_open(endpoint, wanted, now)
+                    && self.is_free(endpoint, wanted, now)
+                    && !self.rests.has(endpoint, wanted, self.s, now)
             }
-            Rule::Free => self.is_free(endpoint, model, now),
-            Rule::TrialDue => self.cooldowns.is_trial_due(endpoint, model, now),
+            Rule::Free => self.is_free(endpoint, wanted, now),
+            Rule::TrialDue => self.cooldowns.is_trial_due(endpoint, wanted, self.s, now),
         }
     }
 
-    pub(super) fn is_open(self, endpoint: EndpointId, now: Mono) -> bool {
+    #[inline]
+    pub(super) fn is_open(self, endpoint: EndpointId, wanted: Wanted<'_>, now: Mono) -> bool {
         let health = self.health.get(endpoint.index());
-        health.is_some_and(|health| health.is_open(now))
+        health.is_some_and(|health| health.is_open(wanted.asker, self.s, now))
     }
 
-    pub(super) fn is_free(self, endpoint: EndpointId, model: Option<&str>, now: Mono) -> bool {
-        self.cooldowns.of(endpoint, model, now).is_none()
+    #[inline]
+    pub(super) fn is_free(self, endpoint: EndpointId, wanted: Wanted<'_>, now: Mono) -> bool {
+        self.cooldowns.of(endpoint, wanted, self.s, now).is_none()
     }
 }
 
@@ -71,7 +74,7 @@ impl Upstreams {
     pub(super) fn only(
         &self,
         attempts: &Attempts,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
         s: &Snapshot,
         now: Mono,
     ) -> Option<EndpointId> {
@@ -84,8 +87,8 @@ impl Upstreams {
         let [only] = s.backend(*backend)?.endpoints.as_slice() else {
             return None;
         };
-        let known = self.known();
-        let may_try = known.may_try(Rule::Open, *only, model, now);
+        let known = self.known(s);
+        let may_try = known.may_try(Rule::Open, *only, wanted, now);
         may_try.then_some(*only)
     }
 
@@ -98,36 +101,36 @@ impl Upstreams {
         s: &Snapshot,
         now: Mono,
     ) -> Option<(EndpointId, Option<Choice>)> {
-        let model = wanted.model;
         Rule::IN_ORDER.into_iter().find_map(|rule| {
             let chosen = self.pick(attempts, wanted, s, now, |of, e| {
-                of.may_try(rule, e, model, now)
+                of.may_try(rule, e, wanted, now)
             })?;
             if rule == Rule::TrialDue {
-                self.cooldowns.begin_trial(chosen.0, model, now);
+                self.cooldowns.begin_trial(chosen.0, wanted, s, now);
             }
             Some(chosen)
         })
     }
 
     #[inline]
-    pub(super) fn known(&self) -> Known<'_> {
+    pub(super) fn known<'a>(&'a self, s: &'a Snapshot) -> Known<'a> {
         Known {
             health: &self.health,
             cooldowns: &self.cooldowns,
             rests: &self.rests,
+            s,
         }
     }
 
     pub(super) fn peek(
         &self,
         attempts: &Attempts,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
         s: &Snapshot,
         now: Mono,
     ) -> bool {
-        let known = self.known();
-        candidates(attempts, s).any(|e| known.may_try(Rule::Open, e, model, now))
+        let known = self.known(s);
+        candidates(attempts, s).any(|e| known.may_try(Rule::Open, e, wanted, now))
     }
 
     fn pick(
@@ -149,6 +152,7 @@ impl Upstreams {
             health,
             cooldowns,
             rests,
+            s,
         };
         let usable = |e: &&EndpointId| !attempts.tried().contains(*e) && may_try(known, **e);
         let backends = s.route(attempts.route)?.backends.iter().enumerate();

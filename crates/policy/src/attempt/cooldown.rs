@@ -1,6 +1,7 @@
 //! Endpoints that asked to be left alone for a time.
 //!
-//! A 429 speaks of the quota that its call used: only calls of that quota stay away. A 503 or 529 speaks of the model that was asked for,
+//! A 429 speaks of the quota that its call used: only calls of that quota stay away, and where it does not say that the quota is used up,
+//! only those of its caller until another one gets the same. A 503 or 529 speaks of the model that was asked for,
 //! where one was: a router before engines has others. Any other status speaks of the endpoint. One that asks for more than [`PATIENCE`] is tried all the same where there is no other,
 //! by one call each [`TRIAL_EVERY`]: an answer without an error ends its time.
 //! Invariant: at most [`HOLDS`] are kept; one more takes the place of the one that ends first.
@@ -8,8 +9,11 @@
 
 use std::time::Duration;
 
+use super::Wanted;
+use super::reach::Reach;
 use crate::clock::Mono;
 use crate::id::EndpointId;
+use crate::snapshot::Snapshot;
 
 /// Most that a worker keeps.
 const HOLDS: usize = 256;
@@ -24,6 +28,7 @@ const TRIAL_EVERY: Duration = Duration::from_secs(15);
 struct Cooldown {
     endpoint: EndpointId,
     scope: Scope,
+    reach: Reach,
     status: u16,
     until: Mono,
     trial: Trial,
@@ -49,8 +54,11 @@ impl Trial {
 }
 
 impl Cooldown {
-    fn is_of(&self, endpoint: EndpointId, model: Option<&str>, now: Mono) -> bool {
-        self.endpoint == endpoint && self.until > now && self.scope.holds(model)
+    fn is_of(&self, endpoint: EndpointId, wanted: Wanted<'_>, s: &Snapshot, now: Mono) -> bool {
+        self.endpoint == endpoint
+            && self.until > now
+            && self.scope.holds(wanted.model)
+            && self.reach.holds(wanted.asker, s)
     }
 
     /// How much longer it takes until a call may go.
@@ -83,6 +91,14 @@ impl Scope {
     }
 }
 
+/// What an answer asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) status: u16,
+    pub(super) wait: Duration,
+    pub(super) reach: Reach,
+}
+
 /// Who asked, and until when.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cooldowns(Vec<Cooldown>);
@@ -93,8 +109,11 @@ impl Cooldowns {
         &mut self,
         endpoint: EndpointId,
         model: Option<&str>,
-        status: u16,
-        wait: Duration,
+        Asked {
+            status,
+            wait,
+            reach,
+        }: Asked,
         now: Mono,
     ) {
         self.0.retain(|cooldown| cooldown.until > now);
@@ -118,6 +137,7 @@ impl Cooldowns {
             if let Trial::Out(at) = cooldown.trial {
                 cooldown.trial = Trial::Due(at);
             }
+            cooldown.reach = cooldown.reach.with(reach);
             cooldown.status = status;
             return;
         }
@@ -130,6 +150,7 @@ impl Cooldowns {
         self.0.push(Cooldown {
             endpoint,
             scope,
+            reach,
             status,
             until,
             trial,
@@ -141,21 +162,28 @@ impl Cooldowns {
     pub(super) fn is_trial_due(
         &self,
         endpoint: EndpointId,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
+        s: &Snapshot,
         now: Mono,
     ) -> bool {
         let mut its = self
             .0
             .iter()
-            .filter(|held| held.is_of(endpoint, model, now));
+            .filter(|held| held.is_of(endpoint, wanted, s, now));
         its.all(|held| held.trial.next().is_some_and(|at| at <= now))
     }
 
     /// A trial goes to the endpoint.
     #[cold]
-    pub(super) fn begin_trial(&mut self, endpoint: EndpointId, model: Option<&str>, now: Mono) {
+    pub(super) fn begin_trial(
+        &mut self,
+        endpoint: EndpointId,
+        wanted: Wanted<'_>,
+        s: &Snapshot,
+        now: Mono,
+    ) {
         let its = self.0.iter_mut();
-        for held in its.filter(|held| held.is_of(endpoint, model, now)) {
+        for held in its.filter(|held| held.is_of(endpoint, wanted, s, now)) {
             held.trial = Trial::Out(now.after(TRIAL_EVERY));
         }
     }
@@ -180,25 +208,27 @@ impl Cooldowns {
     pub(super) fn of(
         &self,
         endpoint: EndpointId,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
+        s: &Snapshot,
         now: Mono,
     ) -> Option<(u16, Duration)> {
         if self.0.is_empty() {
             return None;
         }
-        self.longest(endpoint, model, now)
+        self.longest(endpoint, wanted, s, now)
     }
 
     #[cold]
     fn longest(
         &self,
         endpoint: EndpointId,
-        model: Option<&str>,
+        wanted: Wanted<'_>,
+        s: &Snapshot,
         now: Mono,
     ) -> Option<(u16, Duration)> {
         let its = self.0.iter();
         let longest = its
-            .filter(|held| held.is_of(endpoint, model, now))
+            .filter(|held| held.is_of(endpoint, wanted, s, now))
             .max_by_key(|held| held.wait(now))?;
         Some((longest.status, longest.wait(now)))
     }

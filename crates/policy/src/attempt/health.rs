@@ -1,9 +1,12 @@
 //! What a worker remembers of one endpoint and of one route: failures in a row, and retries in hand.
 //!
+//! Invariant: failures that were all answered to one caller eject the endpoint for that caller alone.
 //! Not here: endpoints that asked for time (`cooldown`), which endpoint is tried (`choose`).
 
+use super::reach::{Asker, Reach};
 use crate::clock::Mono;
 use crate::retry::{Ejection, Retries};
+use crate::snapshot::Snapshot;
 
 /// One retry, as retries in hand are counted.
 const RETRY: u32 = 1_000_000;
@@ -15,14 +18,22 @@ pub struct Health {
     ejections: u32,
     pub(super) until: Option<Mono>,
     on_trial: bool,
+    /// Who had the failures in a row, and whom they keep away.
+    reach: Reach,
 }
 
 impl Health {
     /// Whether it may be tried. After its time an ejected endpoint is tried by one exchange at a
     /// time: success restores it, failure ejects it for longer, and a trial of which nothing is
     /// heard gives way to another one after the time of a first ejection.
-    #[must_use]
-    pub fn is_open(&self, now: Mono) -> bool {
+    #[inline]
+    pub(super) fn is_open(&self, asker: Asker<'_>, s: &Snapshot, now: Mono) -> bool {
+        self.until
+            .is_none_or(|until| now >= until || !self.reach.holds(asker, s))
+    }
+
+    /// Whether nobody is kept away.
+    pub(super) fn is_open_to_all(&self, now: Mono) -> bool {
         self.until.is_none_or(|until| now >= until)
     }
 
@@ -30,21 +41,38 @@ impl Health {
         *self = Self::default();
     }
 
-    pub(super) fn chosen(&mut self, ejection: Option<&Ejection>, now: Mono) {
-        if self.until.is_some_and(|until| now >= until) {
+    #[cold]
+    pub(super) fn chosen(
+        &mut self,
+        ejection: Option<&Ejection>,
+        asker: Asker<'_>,
+        s: &Snapshot,
+        now: Mono,
+    ) {
+        if self.until.is_some_and(|until| now >= until) && self.reach.holds(asker, s) {
             let ejection = ejection.copied().unwrap_or_default();
             self.on_trial = true;
             self.until = Some(now.after(ejection.time));
         }
     }
 
+    /// A try failed, which says something of the endpoint to so many.
     #[cold]
-    pub(super) fn failed(&mut self, ejection: Option<&Ejection>, now: Mono) {
+    pub(super) fn failed(&mut self, ejection: Option<&Ejection>, reach: Reach, now: Mono) {
+        let ejection = ejection.copied().unwrap_or_default();
+        let is_first = self.in_a_row == 0 && self.until.is_none();
+        let before = self.reach;
+        self.reach = if is_first { reach } else { before.with(reach) };
+        if self.until.is_some() && self.reach != before {
+            // It was not that one caller's alone: all leave it alone, as for a first time.
+            self.until = Some(now.after(ejection.time));
+            (self.ejections, self.on_trial) = (1, false);
+            return;
+        }
         if self.until.is_some() && !self.on_trial {
             // A try from before the ejection, or one for want of anything better: known already.
             return;
         }
-        let ejection = ejection.copied().unwrap_or_default();
         self.in_a_row = self.in_a_row.saturating_add(1);
         if self.in_a_row >= ejection.failures || self.on_trial {
             let doubled = ejection.time.saturating_mul(1 << self.ejections.min(20));

@@ -1,14 +1,17 @@
-//! Models at endpoints that were refused with 429 and no word of how long.
+//! Models at endpoints that were refused with no word of how long: with a 429, or as ones that are not served there.
 //!
 //! Others come first for a moment, twice as long each time, so that the route's retries do not go where the last call was refused. Where
 //! there is no other, or all rest, it is tried as ever.
-//! Invariant: at most [`RESTS`] are kept; none is longer than [`LONGEST`].
+//! Invariant: at most [`RESTS`] are kept, and one more takes the place of the one that ends first; none is longer than [`LONGEST`].
 //! Not here: endpoints that say how long (`cooldown`), sick ones (`health`).
 
 use std::time::Duration;
 
+use super::Wanted;
+use super::reach::Reach;
 use crate::clock::Mono;
 use crate::id::EndpointId;
+use crate::snapshot::Snapshot;
 
 /// Most that a worker keeps.
 const RESTS: usize = 256;
@@ -20,6 +23,7 @@ const LONGEST: Duration = Duration::from_secs(16);
 struct Rest {
     endpoint: EndpointId,
     model: Option<Box<str>>,
+    reach: Reach,
     until: Mono,
     /// How long the next one is.
     next: Duration,
@@ -31,12 +35,20 @@ pub(super) struct Rests(Vec<Rest>);
 
 impl Rests {
     #[cold]
-    pub(super) fn add(&mut self, endpoint: EndpointId, model: Option<&str>, now: Mono) {
+    pub(super) fn add(
+        &mut self,
+        endpoint: EndpointId,
+        wanted: Wanted<'_>,
+        s: &Snapshot,
+        now: Mono,
+    ) {
         // Who was let alone for as long as it may rest begins anew.
         self.0.retain(|rest| rest.until.after(LONGEST) > now);
+        let (model, reach) = (wanted.model, wanted.asker.alone(s));
         let mut rests = self.0.iter_mut();
         let same = rests.find(|rest| rest.endpoint == endpoint && rest.model.as_deref() == model);
         if let Some(rest) = same {
+            rest.reach = rest.reach.with(reach);
             // Calls that were under way together are refused together.
             if rest.until <= now {
                 rest.until = now.after(rest.next);
@@ -44,26 +56,40 @@ impl Rests {
             }
             return;
         }
-        if self.0.len() < RESTS {
-            self.0.push(Rest {
-                endpoint,
-                model: model.map(Box::from),
-                until: now.after(FIRST),
-                next: FIRST * 2,
-            });
+        let soonest = self.0.iter().enumerate().min_by_key(|(_, of)| of.until);
+        if self.0.len() >= RESTS
+            && let Some((at, _)) = soonest
+        {
+            self.0.swap_remove(at);
         }
+        self.0.push(Rest {
+            endpoint,
+            model: model.map(Box::from),
+            reach,
+            until: now.after(FIRST),
+            next: FIRST * 2,
+        });
     }
 
     #[inline]
-    pub(super) fn has(&self, endpoint: EndpointId, model: Option<&str>, now: Mono) -> bool {
-        !self.0.is_empty() && self.rests(endpoint, model, now)
+    pub(super) fn has(
+        &self,
+        endpoint: EndpointId,
+        wanted: Wanted<'_>,
+        s: &Snapshot,
+        now: Mono,
+    ) -> bool {
+        !self.0.is_empty() && self.rests(endpoint, wanted, s, now)
     }
 
     #[cold]
-    fn rests(&self, endpoint: EndpointId, model: Option<&str>, now: Mono) -> bool {
+    fn rests(&self, endpoint: EndpointId, wanted: Wanted<'_>, s: &Snapshot, now: Mono) -> bool {
         let mut rests = self.0.iter();
         rests.any(|rest| {
-            rest.endpoint == endpoint && rest.until > now && rest.model.as_deref() == model
+            rest.endpoint == endpoint
+                && rest.until > now
+                && rest.model.as_deref() == wanted.model
+                && rest.reach.holds(wanted.asker, s)
         })
     }
 

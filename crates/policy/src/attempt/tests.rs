@@ -2,19 +2,25 @@
 //!
 //! Not here: whole exchanges with faults over time (`tests/sim`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use wire::head::Method;
 
-use super::{Attempts, Failure, Sent, Upstreams, WAIT_MAX, Wanted, may_repeat};
+use super::{Asker, Attempts, Failure, Sent, Upstreams, WAIT_MAX, Wanted, may_repeat};
+use crate::caller::Caller;
 use crate::clock::Mono;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
-use crate::id::{BackendId, EndpointId, RouteId};
+use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
 use crate::operation::Operation;
 use crate::retry::{Ejection, MAX_ATTEMPTS, Retries, Retry};
 use crate::snapshot::Snapshot;
 
 const ROUTE: RouteId = RouteId(0);
+const NOBODY: Asker<'_> = Asker {
+    workload: None,
+    caller: None,
+};
 const NOW: Mono = Mono(1_000_000_000_000);
 /// The first ejection, and the longest.
 const FOR: Duration = Duration::from_secs(5);
@@ -54,13 +60,13 @@ fn all(up: &mut Upstreams, s: &Snapshot) -> Vec<u32> {
 fn of_model(model: &str) -> Wanted<'_> {
     Wanted {
         model: Some(model),
-        prompt: None,
+        ..Wanted::default()
     }
 }
 
 fn eject(up: &mut Upstreams, endpoint: u32, s: &Snapshot, now: Mono) {
     for _ in 0..5 {
-        up.observe(EndpointId(endpoint), Err(Failure::Connect), s, now);
+        up.observe(EndpointId(endpoint), Err(Failure::Connect), NOBODY, s, now);
     }
 }
 
@@ -131,14 +137,20 @@ fn five_failures_in_a_row_eject_and_a_success_between_does_not_count() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..4 {
-        up.observe(EndpointId(0), Ok(503), &s, NOW);
+        up.observe(EndpointId(0), Ok(503), NOBODY, &s, NOW);
     }
-    up.observe(EndpointId(0), Ok(200), &s, NOW);
+    up.observe(EndpointId(0), Ok(200), NOBODY, &s, NOW);
     for _ in 0..4 {
-        up.observe(EndpointId(0), Err(Failure::Reset), &s, NOW);
+        up.observe(EndpointId(0), Err(Failure::Reset), NOBODY, &s, NOW);
     }
     assert_eq!(first(&mut up, &s, NOW), 0);
-    up.observe(EndpointId(0), Err(Failure::FirstByteTimeout), &s, NOW);
+    up.observe(
+        EndpointId(0),
+        Err(Failure::FirstByteTimeout),
+        NOBODY,
+        &s,
+        NOW,
+    );
     assert!(is_ejected(&up, 0, NOW));
     assert_eq!(first(&mut up, &s, NOW), 1, "the next backend takes over");
 }
@@ -148,11 +160,11 @@ fn what_a_healthy_endpoint_answers_never_ejects_it() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for status in [200, 400, 401, 404, 408, 425, 429, 499].repeat(5) {
-        up.observe(EndpointId(0), Ok(status), &s, NOW);
-        up.observe(EndpointId(0), Err(Failure::Status(429)), &s, NOW);
+        up.observe(EndpointId(0), Ok(status), NOBODY, &s, NOW);
+        up.observe(EndpointId(0), Err(Failure::Status(429)), NOBODY, &s, NOW);
     }
     assert!(up.ejected(NOW).is_empty());
-    up.observe(EndpointId(99), Err(Failure::Connect), &s, NOW);
+    up.observe(EndpointId(99), Err(Failure::Connect), NOBODY, &s, NOW);
 }
 
 #[test]
@@ -166,7 +178,7 @@ fn after_its_time_one_exchange_tries_an_ejected_endpoint() {
     for _ in 0..20 {
         assert_eq!(first(&mut up, &s, later), 1, "half open is one at a time");
     }
-    up.observe(EndpointId(0), Ok(200), &s, later);
+    up.observe(EndpointId(0), Ok(200), NOBODY, &s, later);
     assert_eq!(first(&mut up, &s, later), 0, "restored");
 }
 
@@ -195,7 +207,7 @@ fn every_failed_trial_doubles_the_ejection_up_to_its_most() {
         now = now.after(shut_for);
         assert!(!is_ejected(&up, 0, now), "{shut_for:?}");
         assert_eq!(first(&mut up, &s, now), 0, "the trial");
-        up.observe(EndpointId(0), Err(Failure::Connect), &s, now);
+        up.observe(EndpointId(0), Err(Failure::Connect), NOBODY, &s, now);
         shut_for = (shut_for * 2).min(MOST);
     }
     assert_eq!(shut_for, MOST);
@@ -206,7 +218,7 @@ fn a_crowd_of_failures_at_once_is_one_ejection() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..500 {
-        up.observe(EndpointId(0), Err(Failure::Reset), &s, NOW);
+        up.observe(EndpointId(0), Err(Failure::Reset), NOBODY, &s, NOW);
     }
     assert!(is_ejected(&up, 0, NOW));
     assert!(!is_ejected(&up, 0, NOW.after(FOR)));
@@ -224,11 +236,11 @@ fn when_all_are_ejected_one_is_tried_rather_than_none() {
         Some(EndpointId(0))
     );
     assert_eq!(
-        up.may_retry(&tries, None, &s, NOW),
+        up.may_retry(&tries, Wanted::default(), &s, NOW),
         Retry::No,
         "but no retry is spent on an ejected one"
     );
-    up.observe(EndpointId(0), Ok(200), &s, NOW);
+    up.observe(EndpointId(0), Ok(200), NOBODY, &s, NOW);
     assert!(!is_ejected(&up, 0, NOW), "success restores");
 }
 
@@ -237,7 +249,7 @@ fn an_attempt_that_asked_nothing_of_the_endpoint_says_nothing_of_it() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..4 {
-        up.observe(EndpointId(0), Err(Failure::Connect), &s, NOW);
+        up.observe(EndpointId(0), Err(Failure::Connect), NOBODY, &s, NOW);
     }
     let nothing_asked = [
         Failure::LocalCapacity,
@@ -245,17 +257,23 @@ fn an_attempt_that_asked_nothing_of_the_endpoint_says_nothing_of_it() {
         Failure::Untranslatable,
     ];
     for failure in nothing_asked.repeat(30) {
-        up.observe(EndpointId(0), Err(failure), &s, NOW);
+        up.observe(EndpointId(0), Err(failure), NOBODY, &s, NOW);
     }
     assert!(!is_ejected(&up, 0, NOW), "nothing was asked of it");
-    up.observe(EndpointId(0), Err(Failure::Connect), &s, NOW);
+    up.observe(EndpointId(0), Err(Failure::Connect), NOBODY, &s, NOW);
     assert!(
         is_ejected(&up, 0, NOW),
         "and what it did before is not forgotten"
     );
     let trial = NOW.after(FOR);
     assert_eq!(first(&mut up, &s, trial), 0);
-    up.observe(EndpointId(0), Err(Failure::LocalCapacity), &s, trial);
+    up.observe(
+        EndpointId(0),
+        Err(Failure::LocalCapacity),
+        NOBODY,
+        &s,
+        trial,
+    );
     let later = trial.after(FOR);
     assert_eq!(
         first(&mut up, &s, later),
@@ -274,7 +292,7 @@ fn retries_are_at_most_a_tenth_of_first_tries_and_a_float() {
         firsts += 1;
         up.next(&mut tries, Wanted::default(), &s, NOW)
             .expect("one");
-        while up.may_retry(&tries, None, &s, NOW) == Retry::Granted {
+        while up.may_retry(&tries, Wanted::default(), &s, NOW) == Retry::Granted {
             retries += 1;
             up.next(&mut tries, Wanted::default(), &s, NOW)
                 .expect("may_retry said so");
@@ -292,7 +310,7 @@ fn no_retry_without_another_endpoint_and_none_is_spent() {
         let mut tries = begin(&mut up, ROUTE, &s);
         up.next(&mut tries, Wanted::default(), &s, NOW)
             .expect("one");
-        assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
+        assert_eq!(up.may_retry(&tries, Wanted::default(), &s, NOW), Retry::No);
         assert_eq!(tries.made(), 1);
     }
     assert!(up.retries[0].spend(), "the float is whole");
@@ -306,10 +324,13 @@ fn the_budget_refuses_only_where_there_is_somewhere_to_go() {
     let mut tries = begin(&mut up, ROUTE, &s);
     up.next(&mut tries, Wanted::default(), &s, NOW)
         .expect("one");
-    assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::Refused);
+    assert_eq!(
+        up.may_retry(&tries, Wanted::default(), &s, NOW),
+        Retry::Refused
+    );
     up.next(&mut tries, Wanted::default(), &s, NOW)
         .expect("another");
-    assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
+    assert_eq!(up.may_retry(&tries, Wanted::default(), &s, NOW), Retry::No);
 }
 
 #[test]
@@ -318,7 +339,7 @@ fn an_unknown_route_has_nowhere_to_go() {
     let mut up = Upstreams::new(&s, 1);
     let mut tries: Attempts = begin(&mut up, RouteId(9), &s);
     assert_eq!(up.next(&mut tries, Wanted::default(), &s, NOW), None);
-    assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
+    assert_eq!(up.may_retry(&tries, Wanted::default(), &s, NOW), Retry::No);
 }
 
 #[test]
@@ -348,28 +369,40 @@ fn an_endpoint_that_asked_for_time_is_left_alone_for_it_and_no_longer() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     let wait = Duration::from_secs(20);
-    up.cooldown(EndpointId(0), None, 503, wait, NOW);
+    up.cooldown(
+        EndpointId(0),
+        Wanted::default(),
+        (503, wait, false),
+        &s,
+        NOW,
+    );
     assert_eq!(first(&mut up, &s, NOW), 1);
     assert_eq!(
         first(&mut up, &s, NOW.after(wait - Duration::from_millis(1))),
         1
     );
     assert_eq!(first(&mut up, &s, NOW.after(wait)), 0);
-    up.cooldown(EndpointId(1), Some("m"), 429, wait / 2, NOW);
+    up.cooldown(
+        EndpointId(1),
+        of_model("m"),
+        (429, wait / 2, false),
+        &s,
+        NOW,
+    );
     let mut tries = begin(&mut up, ROUTE, &s);
     assert_eq!(up.next(&mut tries, of_model("m"), &s, NOW), None);
     let least = Some((429, wait / 2));
-    assert_eq!(up.waits(&tries, Some("m"), &s, NOW), least);
+    assert_eq!(up.waits(&tries, of_model("m"), &s, NOW), least);
     let other = up.next(&mut tries, of_model("n"), &s, NOW);
     assert_eq!(other, Some(EndpointId(1)), "a quota is of one model");
     assert_eq!(
-        up.may_retry(&tries, Some("n"), &s, NOW),
+        up.may_retry(&tries, of_model("n"), &s, NOW),
         Retry::No,
         "a is held for all"
     );
     let carried = Upstreams::carried(&s, &s, &up);
     assert_eq!(
-        carried.waits(&begin(&mut up, ROUTE, &s), Some("m"), &s, NOW),
+        carried.waits(&begin(&mut up, ROUTE, &s), of_model("m"), &s, NOW),
         least
     );
 }
@@ -380,7 +413,13 @@ fn an_endpoint_that_is_not_ready_for_one_model_is_left_alone_for_that_model() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     for (status, other) in [(503, 0), (529, 0), (500, 1)] {
         let mut up = Upstreams::new(&s, 1);
-        up.cooldown(EndpointId(0), Some("m"), status, WAIT_MAX, NOW);
+        up.cooldown(
+            EndpointId(0),
+            of_model("m"),
+            (status, WAIT_MAX, false),
+            &s,
+            NOW,
+        );
         let mut next = |model| {
             let mut tries = begin(&mut up, ROUTE, &s);
             up.next(&mut tries, of_model(model), &s, NOW)
@@ -400,24 +439,150 @@ fn a_model_that_is_refused_without_a_time_rests_where_there_is_another() {
     };
     let second = |n| NOW.after(Duration::from_secs(n));
     let (a, b) = (Some(EndpointId(0)), Some(EndpointId(1)));
-    up.rest(EndpointId(0), Some("m"), NOW);
-    up.rest(EndpointId(0), Some("m"), NOW);
+    up.rest(EndpointId(0), of_model("m"), &s, NOW);
+    up.rest(EndpointId(0), of_model("m"), &s, NOW);
     assert_eq!((next(&mut up, "m", NOW), next(&mut up, "n", NOW)), (b, a));
     assert_eq!(
         next(&mut up, "m", second(1)),
         a,
         "once for those that came together"
     );
-    up.rest(EndpointId(0), Some("m"), second(1));
+    up.rest(EndpointId(0), of_model("m"), &s, second(1));
     assert_eq!(next(&mut up, "m", second(2)), b, "twice as long");
     assert_eq!(next(&mut up, "m", second(3)), a);
     // Where all rest, each is tried as ever.
-    up.rest(EndpointId(0), Some("m"), second(3));
-    up.rest(EndpointId(1), Some("m"), second(3));
+    up.rest(EndpointId(0), of_model("m"), &s, second(3));
+    up.rest(EndpointId(1), of_model("m"), &s, second(3));
     assert_eq!(next(&mut up, "m", second(3)), a);
-    up.observe(EndpointId(0), Ok(200), &s, second(60));
-    up.rest(EndpointId(0), Some("m"), second(60));
+    up.observe(EndpointId(0), Ok(200), NOBODY, &s, second(60));
+    up.rest(EndpointId(0), of_model("m"), &s, second(60));
     assert_eq!(next(&mut up, "m", second(61)), a, "it began anew");
+}
+
+/// A caller of the first workload.
+fn user(name: &str) -> Arc<Caller> {
+    Arc::new(Caller {
+        user: Some(name.into()),
+        ..Caller::default()
+    })
+}
+
+fn of(caller: &Arc<Caller>) -> Wanted<'_> {
+    let asker = Asker {
+        workload: Some(WorkloadId(0)),
+        caller: Some(caller),
+    };
+    Wanted {
+        model: Some("m"),
+        asker,
+        prompt: None,
+    }
+}
+
+/// Where a caller's call goes.
+fn goes(up: &mut Upstreams, caller: &Arc<Caller>, s: &Snapshot, now: Mono) -> Option<u32> {
+    let mut tries = begin(up, ROUTE, s);
+    up.next(&mut tries, of(caller), s, now).map(|at| at.0)
+}
+
+#[test]
+fn failures_that_were_answered_to_one_caller_eject_an_endpoint_for_that_caller_alone() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let (ann, bob) = (user("ann"), user("bob"));
+    let fails = |up: &mut Upstreams, of: Wanted<'_>, times, now| {
+        for _ in 0..times {
+            up.observe(EndpointId(0), Ok(500), of.asker, &s, now);
+        }
+    };
+    let mut up = Upstreams::new(&s, 1);
+    fails(&mut up, of(&ann), 50, NOW);
+    assert_eq!(goes(&mut up, &ann, &s, NOW), Some(1));
+    assert_eq!(goes(&mut up, &bob, &s, NOW), Some(0), "not his doing");
+    let carried = &mut Upstreams::carried(&s, &s, &up);
+    assert_eq!(goes(carried, &ann, &s, NOW), Some(1));
+    assert_eq!(goes(carried, &bob, &s, NOW), Some(0), "nor after a reload");
+
+    // Her trials make her time longer, and nobody else's.
+    let trial = NOW.after(FOR);
+    assert_eq!(goes(&mut up, &bob, &s, trial), Some(0));
+    assert_eq!(goes(&mut up, &ann, &s, trial), Some(0), "the trial");
+    assert_eq!(goes(&mut up, &ann, &s, trial), Some(1), "one at a time");
+    assert_eq!(goes(&mut up, &bob, &s, trial), Some(0));
+    fails(&mut up, of(&ann), 1, trial);
+    assert_eq!(goes(&mut up, &ann, &s, trial.after(FOR)), Some(1));
+
+    // What another one gets too is the endpoint's doing: all leave it alone, as for a first time.
+    let now = trial.after(FOR);
+    fails(&mut up, of(&bob), 1, now);
+    assert_eq!(goes(&mut up, &bob, &s, now), Some(1));
+    assert_eq!(goes(&mut up, &ann, &s, now), Some(1));
+    assert_eq!(goes(&mut up, &bob, &s, now.after(FOR)), Some(0), "a trial");
+    up.observe(EndpointId(0), Ok(200), of(&bob).asker, &s, now);
+    for caller in [&ann, &bob] {
+        assert_eq!(goes(&mut up, caller, &s, now), Some(0), "restored for all");
+    }
+}
+
+#[test]
+fn failures_of_several_callers_and_those_without_an_answer_eject_for_all() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let callers: Vec<_> = ["ann", "bob", "cy"].map(user).into();
+    for (results, is_all) in [
+        ([Ok(500); 5], false),
+        (
+            [Ok(500), Ok(500), Err(Failure::Reset), Ok(500), Ok(500)],
+            true,
+        ),
+        ([Err(Failure::Connect); 5], true),
+    ] {
+        let mut up = Upstreams::new(&s, 1);
+        for result in results {
+            up.observe(EndpointId(0), result, of(&callers[0]).asker, &s, NOW);
+        }
+        let other = goes(&mut up, &callers[1], &s, NOW);
+        assert_eq!(other, Some(u32::from(is_all)), "{results:?}");
+        let mut up = Upstreams::new(&s, 1);
+        for (nth, result) in results.into_iter().enumerate() {
+            up.observe(EndpointId(0), result, of(&callers[nth % 2]).asker, &s, NOW);
+        }
+        assert_eq!(goes(&mut up, &callers[2], &s, NOW), Some(1), "{results:?}");
+    }
+}
+
+#[test]
+fn a_429_of_one_caller_holds_for_that_caller_until_another_one_gets_the_same() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let (ann, bob) = (user("ann"), user("bob"));
+    let minute = Duration::from_secs(60);
+    for says_time in [true, false] {
+        let refused = |up: &mut Upstreams, caller: &Arc<Caller>| match says_time {
+            true => up.cooldown(EndpointId(0), of(caller), (429, minute, true), &s, NOW),
+            false => up.rest(EndpointId(0), of(caller), &s, NOW),
+        };
+        let mut up = Upstreams::new(&s, 1);
+        refused(&mut up, &ann);
+        refused(&mut up, &ann);
+        assert_eq!(goes(&mut up, &ann, &s, NOW), Some(1));
+        assert_eq!(goes(&mut up, &bob, &s, NOW), Some(0));
+        refused(&mut up, &bob);
+        assert_eq!(goes(&mut up, &user("cy"), &s, NOW), Some(1));
+    }
+    let mut up = Upstreams::new(&s, 1);
+    up.cooldown(EndpointId(0), of(&ann), (429, minute, false), &s, NOW);
+    assert_eq!(goes(&mut up, &bob, &s, NOW), Some(1), "it is used up");
+}
+
+#[test]
+fn a_table_full_of_models_that_nobody_has_still_learns_of_another() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let mut up = Upstreams::new(&s, 1);
+    for nth in 0..256 {
+        up.rest(EndpointId(0), of_model(&format!("none-{nth}")), &s, NOW);
+    }
+    up.rest(EndpointId(0), of_model("m"), &s, NOW);
+    let mut tries = begin(&mut up, ROUTE, &s);
+    let next = up.next(&mut tries, of_model("m"), &s, NOW);
+    assert_eq!(next, Some(EndpointId(1)), "a full table learns it");
 }
 
 #[test]
@@ -446,7 +611,13 @@ fn what_one_call_is_refused_for_says_nothing_of_the_others() {
 fn a_quota_of_calls_without_a_model_holds_no_call_to_one() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    up.cooldown(EndpointId(0), None, 429, WAIT_MAX, NOW);
+    up.cooldown(
+        EndpointId(0),
+        Wanted::default(),
+        (429, WAIT_MAX, false),
+        &s,
+        NOW,
+    );
     let mut tries = begin(&mut up, ROUTE, &s);
     assert_eq!(up.next(&mut tries, Wanted::default(), &s, NOW), None);
     assert_eq!(
@@ -459,7 +630,13 @@ fn a_quota_of_calls_without_a_model_holds_no_call_to_one() {
 fn nobody_is_left_alone_for_longer_than_the_bound() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    up.cooldown(EndpointId(0), None, 503, Duration::MAX, NOW);
+    up.cooldown(
+        EndpointId(0),
+        Wanted::default(),
+        (503, Duration::MAX, false),
+        &s,
+        NOW,
+    );
     assert_eq!(first(&mut up, &s, NOW.after(WAIT_MAX)), 0);
 }
 
@@ -483,20 +660,32 @@ fn one_that_asked_for_a_day_is_tried_every_15_seconds_where_there_is_no_other() 
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     let day = Duration::from_secs(86_400);
-    up.cooldown(EndpointId(0), None, 429, day, NOW);
+    up.cooldown(EndpointId(0), Wanted::default(), (429, day, false), &s, NOW);
     let waits = |up: &mut Upstreams, at: u64| {
         let tries = begin(up, ROUTE, &s);
-        up.waits(&tries, None, &s, NOW.after(Duration::from_secs(at)))
+        up.waits(
+            &tries,
+            Wanted::default(),
+            &s,
+            NOW.after(Duration::from_secs(at)),
+        )
     };
     assert_eq!(waits(&mut up, 0), Some((429, Duration::from_secs(15))));
     assert_eq!(tried(&mut up, &s, 0..40), [15, 30]);
     // Refused again: left alone from then on, and tried as before.
     let asked_again = NOW.after(Duration::from_secs(40));
-    up.cooldown(EndpointId(0), None, 429, day, asked_again);
+    up.cooldown(
+        EndpointId(0),
+        Wanted::default(),
+        (429, day, false),
+        &s,
+        asked_again,
+    );
     assert_eq!(tried(&mut up, &s, 40..80), [55, 70]);
     up.observe(
         EndpointId(0),
         Ok(200),
+        NOBODY,
         &s,
         NOW.after(Duration::from_secs(71)),
     );
@@ -507,8 +696,14 @@ fn one_that_asked_for_a_day_is_tried_every_15_seconds_where_there_is_no_other() 
 fn one_that_asked_for_a_minute_is_not_tried_before_and_no_success_of_earlier_ends_it() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    up.cooldown(EndpointId(0), None, 503, Duration::from_secs(60), NOW);
-    up.observe(EndpointId(0), Ok(200), &s, NOW);
+    up.cooldown(
+        EndpointId(0),
+        Wanted::default(),
+        (503, Duration::from_secs(60), false),
+        &s,
+        NOW,
+    );
+    up.observe(EndpointId(0), Ok(200), NOBODY, &s, NOW);
     assert_eq!(tried(&mut up, &s, 0..62), [60, 61]);
 }
 
@@ -516,13 +711,19 @@ fn one_that_asked_for_a_minute_is_not_tried_before_and_no_success_of_earlier_end
 fn one_that_asked_for_long_is_left_alone_where_there_is_another() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
-    up.cooldown(EndpointId(0), None, 503, WAIT_MAX, NOW);
+    up.cooldown(
+        EndpointId(0),
+        Wanted::default(),
+        (503, WAIT_MAX, false),
+        &s,
+        NOW,
+    );
     for at in 0..300 {
         assert_eq!(first(&mut up, &s, NOW.after(Duration::from_secs(at))), 1);
     }
     let mut tries = begin(&mut up, ROUTE, &s);
     up.next(&mut tries, Wanted::default(), &s, NOW);
-    assert_eq!(up.may_retry(&tries, None, &s, NOW), Retry::No);
+    assert_eq!(up.may_retry(&tries, Wanted::default(), &s, NOW), Retry::No);
 }
 
 #[test]
@@ -537,11 +738,17 @@ fn the_backend_of_the_next_try_is_the_one_whose_endpoint_is_chosen_then() {
             let mut up = Upstreams::new(&s, 1);
             sick.iter().for_each(|id| eject(&mut up, *id, &s, NOW));
             for id in *asked {
-                up.cooldown(EndpointId(*id), None, 429, day, NOW);
+                up.cooldown(
+                    EndpointId(*id),
+                    Wanted::default(),
+                    (429, day, false),
+                    &s,
+                    NOW,
+                );
             }
             let now = NOW.after(Duration::from_secs(at));
             let mut tries = begin(&mut up, ROUTE, &s);
-            let told = up.next_backend(&tries, None, &s, now);
+            let told = up.next_backend(&tries, Wanted::default(), &s, now);
             let tried = up.next(&mut tries, Wanted::default(), &s, now);
             let backend = tried.and_then(|id| s.endpoint(id)).map(|of| of.backend);
             assert_eq!(
@@ -560,7 +767,7 @@ fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
     let mut up = Upstreams::new(&s, 1);
     let mut tries = begin(&mut up, ROUTE, &s);
     assert_eq!(
-        up.may_retry_there(&mut tries, NOW),
+        up.may_retry_there(&mut tries, Wanted::default(), &s, NOW),
         Retry::No,
         "nothing was tried"
     );
@@ -568,7 +775,10 @@ fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
         up.next(&mut tries, Wanted::default(), &s, NOW),
         Some(EndpointId(0))
     );
-    assert_eq!(up.may_retry_there(&mut tries, NOW), Retry::Granted);
+    assert_eq!(
+        up.may_retry_there(&mut tries, Wanted::default(), &s, NOW),
+        Retry::Granted
+    );
     assert!(tries.needs_new_connection());
     assert_eq!(
         up.next(&mut tries, Wanted::default(), &s, NOW),
@@ -587,13 +797,16 @@ fn a_kept_connection_that_broke_earns_one_counted_try_at_the_same_endpoint() {
         let mut tries = begin(&mut up, ROUTE, &s);
         up.next(&mut tries, Wanted::default(), &s, NOW)
             .expect("one");
-        up.may_retry_there(&mut tries, NOW) == Retry::Granted
+        up.may_retry_there(&mut tries, Wanted::default(), &s, NOW) == Retry::Granted
     });
     assert_eq!(spent.count(), 11);
     let mut tries = begin(&mut up, ROUTE, &s);
     up.next(&mut tries, Wanted::default(), &s, NOW)
         .expect("one");
-    assert_eq!(up.may_retry_there(&mut tries, NOW), Retry::Refused);
+    assert_eq!(
+        up.may_retry_there(&mut tries, Wanted::default(), &s, NOW),
+        Retry::Refused
+    );
     assert!(!tries.needs_new_connection());
 }
 
@@ -636,7 +849,7 @@ fn retries_of(firsts: u32, s: &Snapshot) -> u32 {
     for _ in 0..firsts {
         let mut tries = begin(&mut up, ROUTE, s);
         up.next(&mut tries, Wanted::default(), s, NOW).expect("one");
-        while up.may_retry(&tries, None, s, NOW) == Retry::Granted {
+        while up.may_retry(&tries, Wanted::default(), s, NOW) == Retry::Granted {
             retries += 1;
             up.next(&mut tries, Wanted::default(), s, NOW)
                 .expect("another");
@@ -659,7 +872,7 @@ fn a_route_says_how_many_tries_an_exchange_has() {
     up.next(&mut tries, Wanted::default(), &s, NOW)
         .expect("one");
     assert_eq!(
-        up.may_retry_there(&mut tries, NOW),
+        up.may_retry_there(&mut tries, Wanted::default(), &s, NOW),
         Retry::No,
         "nor over another connection"
     );
@@ -709,7 +922,7 @@ fn a_backend_says_when_its_endpoints_are_left_alone_and_for_how_long() {
     };
     let mut up = Upstreams::new(&s, 1);
     let failed = |up: &mut Upstreams, endpoint, now| {
-        up.observe(EndpointId(endpoint), Err(Failure::Connect), &s, now);
+        up.observe(EndpointId(endpoint), Err(Failure::Connect), NOBODY, &s, now);
         is_ejected(up, endpoint, now)
     };
     assert!(!failed(&mut up, 0, NOW));

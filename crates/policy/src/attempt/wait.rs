@@ -1,4 +1,4 @@
-//! How long an upstream asks to be left alone.
+//! How long an upstream asks to be left alone, and what it says of the quota that a call used.
 //!
 //! Invariant: no upstream is left alone for longer than [`WAIT_MAX`], whatever it says; a word that
 //! cannot be read asks for nothing.
@@ -23,7 +23,7 @@ pub(crate) fn may_ask_for_time(status: u16) -> bool {
 pub fn asked(head: &ResponseHead, unix_ms: u64) -> Option<Duration> {
     let wait = precise(head)
         .or_else(|| seconds_or_date(head.fields.get(Known::RetryAfter)?, unix_ms))
-        .or_else(|| (head.status == 429).then(|| quota(head)).flatten())?;
+        .or_else(|| (head.status == 429).then(|| reset(head)).flatten())?;
     (!wait.is_zero()).then_some(wait.min(WAIT_MAX))
 }
 
@@ -47,8 +47,53 @@ fn seconds_or_date(value: &[u8], unix_ms: u64) -> Option<Duration> {
     })
 }
 
+/// What a 429 says of the quota that its call used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quota {
+    /// Nothing is left of it, whoever asks.
+    UsedUp,
+    /// It never holds as much as this one call may use: no time makes that better, and it is nothing to others.
+    TooSmall,
+    Unsaid,
+}
+
+/// What a 429 says of the quota, to a call that may use so many tokens, of its prompt and together: by the headers of OpenAI, which Azure
+/// and most others have, too (`x-ratelimit-limit-tokens`), and of Anthropic (`anthropic-ratelimit-input-tokens-limit`). Of what remains 0
+/// alone is believed: providers refuse bursts with most of it left. Google and Amazon say nothing in a head.
+#[must_use]
+pub(crate) fn quota(head: &ResponseHead, prompt: u64, together: u64) -> Quota {
+    let mut found = Quota::Unsaid;
+    for field in head.fields.iter() {
+        let name = field.name;
+        let says = |part: &[u8]| {
+            let mut parts = name.windows(part.len());
+            parts.any(|at| at.eq_ignore_ascii_case(part))
+        };
+        if !says(b"-ratelimit-") {
+            continue;
+        }
+        let number = std::str::from_utf8(field.value.trim_ascii()).ok();
+        let Some(number) = number.and_then(|number| number.parse::<u64>().ok()) else {
+            continue;
+        };
+        let asked = if says(b"input-tokens") {
+            prompt
+        } else {
+            together
+        };
+        match says(b"remaining") {
+            true if number == 0 => return Quota::UsedUp,
+            false if says(b"tokens") && !says(b"output") && !says(b"reset") && number < asked => {
+                found = Quota::TooSmall;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// The longest reset among the quotas of which nothing is left.
-fn quota(head: &ResponseHead) -> Option<Duration> {
+fn reset(head: &ResponseHead) -> Option<Duration> {
     let of = |kind: &[u8]| {
         let name = |what: &[u8]| [b"x-ratelimit-", what, b"-", kind].concat();
         let is_used_up = named(head, &name(b"remaining")) == Some(b"0");

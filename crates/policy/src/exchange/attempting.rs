@@ -16,7 +16,7 @@ use super::ending::Ending;
 use super::placing::{Placing, amended};
 use super::verdict::{Ask, Lost, Plan, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, OUT_OF_ORDER, Phase, Running};
-use crate::attempt::{Failure, Sent, Wanted, asked, may_ask_for_time};
+use crate::attempt::{Asker, Failure, Quota, Sent, Wanted, asked, may_ask_for_time, quota};
 use crate::credential::{Credential, UpstreamAuth};
 use crate::id::EndpointId;
 use crate::operation::Operation;
@@ -52,14 +52,16 @@ impl Running<'_> {
         }
         let attempts = &mut self.call.attempts;
         let may_reuse = !attempts.needs_new_connection();
-        let model = quota_of(self.record);
         let (s, now) = (env.snapshot, env.now);
         let upstreams = &mut env.shard.upstreams;
         let placing = self.call.placing.as_deref();
         let prompt = placing.map(Placing::prompt);
-        let wanted = Wanted { model, prompt };
+        let wanted = Wanted {
+            prompt,
+            ..wanted_of(self.record)
+        };
         let Some(endpoint) = upstreams.next(attempts, wanted, s, now) else {
-            let refusal = match upstreams.waits(attempts, model, s, now) {
+            let refusal = match upstreams.waits(attempts, wanted, s, now) {
                 Some((status, wait)) => Refusal::UpstreamBusy { status, wait },
                 None => attempts.closed(s).unwrap_or(Refusal::Upstream(last)),
             };
@@ -187,18 +189,9 @@ impl Running<'_> {
         }
         // What a plain service asks of one client is no word about the others.
         if may_ask_for_time(head.status) && self.record.operation != Some(Operation::Http) {
-            let unix_ms = self.unix_ms(env.now);
-            let (model, upstreams) = (quota_of(self.record), &mut env.shard.upstreams);
-            match (asked(head, unix_ms), self.record.endpoint) {
-                (Some(wait), Some(endpoint)) => {
-                    upstreams.cooldown(endpoint, model, head.status, wait, env.now);
-                }
-                (None, Some(endpoint)) if head.status == 429 => {
-                    upstreams.rest(endpoint, model, env.now);
-                }
-                _ => {}
-            }
+            self.asked_for_time(head, env);
         }
+        let active = &*self.call;
         if let (200..=299, Some(backend)) = (head.status, self.record.backend) {
             let (model, upstreams) = (self.record.model_sent.as_deref(), &mut env.shard.upstreams);
             if active.was_refused_usage {
@@ -218,6 +211,29 @@ impl Running<'_> {
         self.answered(head, env)
     }
 
+    /// What an answer says of the time after it.
+    #[cold]
+    fn asked_for_time(&mut self, head: &ResponseHead, env: &mut Env<'_>) {
+        let Some(endpoint) = self.record.endpoint else {
+            return;
+        };
+        let quota = match head.status {
+            429 => quota(head, self.call.prompt_estimate, self.call.estimate.reserved),
+            _ => Quota::UsedUp,
+        };
+        if quota == Quota::TooSmall {
+            return;
+        }
+        let asked = asked(head, self.unix_ms(env.now));
+        let (wanted, upstreams) = (wanted_of(self.record), &mut env.shard.upstreams);
+        if let Some(wait) = asked {
+            let asked = (head.status, wait, quota == Quota::Unsaid);
+            upstreams.cooldown(endpoint, wanted, asked, env.snapshot, env.now);
+        } else if head.status == 429 {
+            upstreams.rest(endpoint, wanted, env.snapshot, env.now);
+        }
+    }
+
     /// An attempt was refused with this status because it asks for usage: it goes once more without that, to the same endpoint. A call
     /// that was not understood has not run.
     #[cold]
@@ -232,7 +248,8 @@ impl Running<'_> {
         self.record.attempts = self.record.attempts.saturating_add(1);
         active.sent.set(Sent::Nothing);
         let upstreams = &mut env.shard.upstreams;
-        upstreams.observe(endpoint, Ok(status), env.snapshot, env.now);
+        let asker = asker_of(self.record);
+        upstreams.observe(endpoint, Ok(status), asker, env.snapshot, env.now);
         let attempt = AttemptRecord {
             endpoint,
             result: Ok(status),
@@ -335,7 +352,8 @@ impl Running<'_> {
         let active = &mut *self.call;
         let (s, now) = (env.snapshot, env.now);
         let upstreams = &mut env.shard.upstreams;
-        upstreams.observe(endpoint, result, s, now);
+        let wanted = wanted_of(self.record);
+        upstreams.observe(endpoint, result, wanted.asker, s, now);
         // Most statuses are no errors, and need no look at the route.
         let is_retryable = |status| {
             let route = (status >= 400).then(|| s.route(self.record.route?));
@@ -346,9 +364,9 @@ impl Running<'_> {
             && active.left.is_none()
             && (active.repeats || active.sent.get() == Sent::Nothing);
         let retry = if is_wanted {
-            let (attempts, model) = (&mut active.attempts, quota_of(self.record));
-            match upstreams.may_retry(attempts, model, s, now) {
-                Retry::No if broke => upstreams.may_retry_there(attempts, now),
+            let attempts = &mut active.attempts;
+            match upstreams.may_retry(attempts, wanted, s, now) {
+                Retry::No if broke => upstreams.may_retry_there(attempts, wanted, s, now),
                 retry => retry,
             }
         } else {
@@ -411,9 +429,28 @@ pub(super) fn filters<'s>(record: &Record, s: &'s Snapshot) -> [&'s Chain; 2] {
     ]
 }
 
+/// Who makes a call.
+#[inline]
+fn asker_of(record: &Record) -> Asker<'_> {
+    Asker {
+        workload: record.workload,
+        caller: record.caller.as_ref(),
+    }
+}
+
+/// What an endpoint is wanted for, but for the prompt.
+#[inline]
+pub(super) fn wanted_of(record: &Record) -> Wanted<'_> {
+    Wanted {
+        model: quota_of(record),
+        asker: asker_of(record),
+        prompt: None,
+    }
+}
+
 /// The model whose quota a call uses at its provider; `None` for a call of which no tokens are counted, which
 /// providers limit apart.
-pub(super) fn quota_of(record: &Record) -> Option<&str> {
+fn quota_of(record: &Record) -> Option<&str> {
     let is_metered = record.operation.is_some_and(Operation::is_metered);
     record.model_sent.as_deref().filter(|_| is_metered)
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wire::head::{Known, KnownSet, RequestHead, ResponseHead};
 
-use super::attempting::quota_of;
+use super::attempting::wanted_of;
 use super::verdict::{Amended, Ask, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::Failure;
@@ -144,9 +144,9 @@ impl Running<'_> {
         let placing = active.placing.as_mut()?;
         let call = placing.call.as_ref()?;
         let (s, now) = (env.snapshot, env.now);
-        let model = quota_of(self.record);
+        let wanted = wanted_of(self.record);
         let upstreams = &env.shard.upstreams;
-        let id = upstreams.next_backend(&active.attempts, model, s, now)?;
+        let id = upstreams.next_backend(&active.attempts, wanted, s, now)?;
         let backend = s.backend(id)?;
         let picker = backend
             .picker

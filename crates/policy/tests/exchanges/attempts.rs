@@ -294,3 +294,26 @@ fn what_may_have_run_elsewhere_costs_what_it_costs_there() {
     let charge = record.charge.expect("a price");
     assert_eq!((charge.price, charge.cost), (PriceId(1), Some(cost)));
 }
+
+#[test]
+fn a_call_larger_than_its_providers_quota_goes_elsewhere_and_holds_up_nobody() {
+    let of = two(|_| {});
+    let second = of.snapshot.routes[0].backends[1];
+    let (limit, remaining) = ("x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens");
+    for (fields, then) in [
+        (&[(limit, "5"), (remaining, "5")][..], false),
+        (&[(limit, "30000"), (remaining, "29000")], true),
+        (&[(limit, "5"), (remaining, "0")], true),
+        (&[("retry-after", "60")], true),
+        (&[("retry-after", "60"), (limit, "5")], false),
+    ] {
+        let mut world = World::of(Arc::clone(&of));
+        let mut asked = begun(&mut world, true);
+        world.response_with(&mut asked, 429, JSON, fields);
+        assert!(matches!(asked.verdict, Verdict::Attempt(_)), "{fields:?}");
+        assert_eq!(asked.record().backend, Some(second), "elsewhere");
+        let next = begun(&mut world, true);
+        let is_elsewhere = next.record().backend == Some(second);
+        assert_eq!(is_elsewhere, then, "{fields:?}");
+    }
+}

@@ -159,12 +159,24 @@ impl World {
 
     /// A response to its attempt begins, which says that it is of this kind.
     pub(crate) fn response(&mut self, asked: &mut Asked, status: u16, kind: &str) {
+        self.response_with(asked, status, kind, &[]);
+    }
+
+    /// The same, with further fields.
+    pub(crate) fn response_with(
+        &mut self,
+        asked: &mut Asked,
+        status: u16,
+        kind: &str,
+        fields: &[(&str, &str)],
+    ) {
         let mut head = ResponseHead {
             status,
             ..ResponseHead::default()
         };
-        if !kind.is_empty() {
-            let pushed = head.fields.push(b"content-type", kind.as_bytes());
+        let kind = (!kind.is_empty()).then_some(("content-type", kind));
+        for (name, value) in kind.iter().chain(fields) {
+            let pushed = head.fields.push(name.as_bytes(), value.as_bytes());
             pushed.expect("a field");
         }
         self.tell(asked, |exchange, env| exchange.response_head(&head, env));

@@ -74,3 +74,52 @@ fn nobody_is_left_alone_for_longer_than_five_minutes() {
     let far = "Sun, 22 Nov 2126 00:01:30 GMT";
     assert_eq!(ms(503, &[("retry-after", far)]), longest);
 }
+
+#[test]
+fn a_quota_is_used_up_or_too_small_for_one_call_where_a_429_says_so() {
+    let of = |fields: &[(&str, &str)]| quota(&answer(429, fields), 20_000, 40_000);
+    for fields in [
+        &[("x-ratelimit-remaining-requests", "0")][..],
+        &[("x-ratelimit-remaining-tokens", "0")],
+        &[("anthropic-ratelimit-input-tokens-remaining", "0")],
+        &[
+            ("X-RateLimit-Limit-Tokens", "30000"),
+            ("X-RateLimit-Remaining-Tokens", "0"),
+        ],
+    ] {
+        assert_eq!(of(fields), Quota::UsedUp, "{fields:?}");
+    }
+    for fields in [
+        &[
+            ("x-ratelimit-limit-tokens", "30000"),
+            ("x-ratelimit-remaining-tokens", "29998"),
+        ][..],
+        &[
+            ("anthropic-ratelimit-input-tokens-limit", "10000"),
+            ("retry-after", "60"),
+        ],
+        &[("anthropic-ratelimit-tokens-limit", "30000")],
+    ] {
+        assert_eq!(of(fields), Quota::TooSmall, "{fields:?}");
+    }
+    for fields in [
+        &[][..],
+        &[("retry-after", "6")],
+        &[
+            ("x-ratelimit-limit-requests", "500"),
+            ("x-ratelimit-remaining-requests", "499"),
+        ],
+        &[
+            ("x-ratelimit-limit-tokens", "50000"),
+            ("x-ratelimit-remaining-tokens", "46760"),
+        ],
+        &[
+            ("x-ratelimit-limit-tokens", "many"),
+            ("x-ratelimit-reset-tokens", "7"),
+        ],
+        &[("anthropic-ratelimit-output-tokens-limit", "8000")],
+        &[("anthropic-ratelimit-input-tokens-limit", "30000")],
+    ] {
+        assert_eq!(of(fields), Quota::Unsaid, "{fields:?}");
+    }
+}
