@@ -71,6 +71,17 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Whether it is an answer about what was asked, of a service that is well: asked again it says the same.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Status {
+                status: 400..=499,
+                ..
+            }
+        ) && !self.is_outage()
+    }
+
     /// Whether the service itself is in trouble, whatever it was asked.
     pub(crate) fn is_outage(&self) -> bool {
         match self {

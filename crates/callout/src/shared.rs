@@ -99,6 +99,19 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
     where
         F: Future<Output = Result<Found<V>, Fault>> + Send + 'static,
     {
+        self.get_of(key, || key, question).await
+    }
+
+    /// The same of a question that is one of several about `whose`.
+    pub(crate) async fn get_of<F>(
+        self: &Arc<Self>,
+        key: Key,
+        whose: impl FnOnce() -> Key,
+        question: impl FnOnce() -> F,
+    ) -> Result<V, Fault>
+    where
+        F: Future<Output = Result<Found<V>, Fault>> + Send + 'static,
+    {
         let mut flight = {
             let mut state = self.state();
             let now = Instant::now();
@@ -109,7 +122,7 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
             match state.flights.get(&key) {
                 Some(flight) => flight.clone(),
                 None => {
-                    let departed = self.depart(&mut state, key, now, question());
+                    let departed = self.depart(&mut state, (key, whose()), now, question());
                     departed.inspect_err(|_| self.questions.note(false))?
                 }
             }
@@ -132,7 +145,7 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
     fn depart(
         self: &Arc<Self>,
         state: &mut State<V>,
-        key: Key,
+        (key, whose): (Key, Key),
         now: Instant,
         question: impl Future<Output = Result<Found<V>, Fault>> + Send + 'static,
     ) -> Result<Flight<V>, Fault> {
@@ -146,7 +159,7 @@ impl<V: Clone + Send + Sync + 'static> Shared<V> {
         tokio::spawn(async move {
             let found = question.await;
             landing.0.questions.note(found.is_ok());
-            landing.0.state().take(key, &found);
+            landing.0.state().take((key, whose), &found);
             // Gone before it is told, so that who comes later asks again or finds it kept.
             drop(landing);
             landed.send_replace(Some(found.map(|found| found.value)));
@@ -165,9 +178,9 @@ impl<V: Clone> State<V> {
         kept.or_else(|| self.no.get(key, now))
     }
 
-    fn take(&mut self, key: Key, found: &Result<Found<V>, Fault>) {
+    fn take(&mut self, (key, whose): (Key, Key), found: &Result<Found<V>, Fault>) {
         let now = Instant::now();
-        self.circuit.note(key, now, found.as_ref().err());
+        self.circuit.note((key, whose), now, found.as_ref().err());
         if let Ok(found) = found {
             let cache = if found.is_yes {
                 &mut self.yes

@@ -7,14 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use policy::secret::Secret;
 use serde_json::{Map, Value, json};
-use zeroize::Zeroizing;
 
 use super::{ApiServer, flag, texts};
-use crate::about_token::{AboutTokens, TokenQuestion};
+use crate::about_token::{AboutTokens, TokenQuestion, claims};
 use crate::client::Client;
 use crate::fault::Fault;
 use crate::introspection::since_1970;
@@ -168,14 +165,6 @@ struct Spec<'a> {
     token: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     audiences: &'a [String],
-}
-
-/// What a token says of itself where it is a JSON Web Token; it proves nothing.
-fn claims(token: &[u8]) -> Option<Map<String, Value>> {
-    let mut parts = token.split(|b| *b == b'.');
-    let payload = parts.nth(1)?;
-    let payload = Zeroizing::new(URL_SAFE_NO_PAD.decode(payload).ok()?);
-    crate::json::object(&payload).ok()
 }
 
 fn expiry(claims: &Map<String, Value>) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! A caller's token given for another, so that the upstream sees on whose behalf the gate calls (RFC 8693).
 //!
 //! Invariant: one exchange runs for one caller's token, and its answer is kept for four fifths of its life, by the
-//! SHA-256 of the caller's token.
+//! SHA-256 of the caller's token. What the endpoint has against one subject, however many tokens of it come, closes it for nobody else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use policy::secret::Secret;
 use sha2::{Digest, Sha256};
 
 use super::{AccessToken, Grant, OAuthRequest, RENEWED_EVERY};
+use crate::about_token::subject;
 use crate::client::Client;
 use crate::fault::Fault;
 use crate::secret_source::SecretSource;
@@ -47,7 +48,9 @@ impl CallerExchange {
         self.handle.ask(within, async move {
             let key: Key = Sha256::digest(caller.expose()).into();
             let Self { shared, .. } = &this;
-            shared.get(key, || this.clone().exchanged(caller)).await
+            let whose = || subject(caller.expose());
+            let question = || this.clone().exchanged(caller.clone());
+            shared.get_of(key, whose, question).await
         })
     }
 

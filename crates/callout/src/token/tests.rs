@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::time::sleep;
 
 use super::*;
@@ -424,6 +426,44 @@ async fn each_callers_token_is_given_for_one_of_its_own() {
     sleep(Duration::from_secs(2)).await;
     assert!(exchange.ask(&caller("a"), LONG).await.is_ok());
     assert_eq!(server.asked(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subject_that_an_endpoint_refuses_or_throttles_closes_it_for_nobody_else() {
+    for (status, body) in [
+        (429, "{}"),
+        (400, r#"{"error":"invalid_grant"}"#),
+        (503, "{}"),
+    ] {
+        let (server, client) = Server::in_memory(Bounds::default(), move |seen| {
+            if seen.text().contains("assertion=good") {
+                return json(answer("t", 600));
+            }
+            Does::Answer(response(status, "application/json", body.to_owned()))
+        });
+        let grant = Grant::JwtBearer {
+            assertion: SecretSource::with(|| None),
+        };
+        let request = OAuthRequest::new(server.url("/token"), basic(), grant);
+        let exchange = CallerExchange::new(&Handle::here(), client, request);
+        // One token after the other of one subject, as its issuer gives them.
+        let claims = URL_SAFE_NO_PAD.encode(r#"{"iss":"https://idp","sub":"mallory"}"#);
+        for n in 0..20 {
+            let token = Secret::new(format!("h.{claims}.signature{n}").into_bytes());
+            assert!(exchange.ask(&token, LONG).await.is_err());
+        }
+        assert_eq!(server.asked(), 20);
+        let other = Secret::new(b"good".to_vec());
+        assert!(exchange.ask(&other, LONG).await.is_ok(), "{status}");
+        // The same token again is not asked about again and again.
+        let token = Secret::new(format!("h.{claims}.again").into_bytes());
+        for _ in 0..20 {
+            let fault = exchange.ask(&token, LONG).await.err();
+            let says = fault.map(|fault| fault.to_string()).unwrap_or_default();
+            assert!(!says.is_empty());
+        }
+        assert_eq!(server.asked(), 23, "{status}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
