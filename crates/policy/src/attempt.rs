@@ -407,7 +407,7 @@ impl Upstreams {
             }
             Err(failure) if !failure.is_sick() => {}
             // What was answered may be about the call.
-            Ok(_) => {
+            Ok(_) | Err(Failure::BadResponse) => {
                 health.failed(ejection(s, endpoint), asker.alone(s), now);
             }
             Err(_) => health.failed(ejection(s, endpoint), Reach::All, now),

@@ -30,6 +30,9 @@ pub enum Failure {
     /// A response head that breaks HTTP.
     #[error("malformed response")]
     Malformed,
+    /// An answer that is none of the API's: of another type, or a redirect.
+    #[error("what came is none of the API's answers (a web page, say, or a redirect)")]
+    BadResponse,
     /// No endpoint was left to try.
     #[error("no endpoint available")]
     Exhausted,
@@ -61,6 +64,7 @@ impl Failure {
             | Self::Tls
             | Self::Reset
             | Self::Malformed
+            | Self::BadResponse
             | Self::Status(_) => 502,
             Self::Exhausted | Self::Credential | Self::LocalCapacity => 503,
             // The client's to mend: no time makes it better.
@@ -80,6 +84,7 @@ impl Failure {
             Self::FirstByteTimeout => "upstream_timeout",
             Self::Reset => "upstream_reset",
             Self::Malformed => "upstream_malformed",
+            Self::BadResponse => "upstream_bad_response",
             Self::Exhausted => "upstream_unavailable",
             Self::Status(_) => "upstream_status",
             Self::Credential => "upstream_credential_unavailable",
@@ -99,10 +104,13 @@ impl Failure {
     #[must_use]
     pub fn may_have_run(self, sent: Sent) -> bool {
         sent == Sent::Whole
-            && matches!(self, Self::FirstByteTimeout | Self::Reset | Self::Malformed)
+            && matches!(
+                self,
+                Self::FirstByteTimeout | Self::Reset | Self::Malformed | Self::BadResponse
+            )
     }
 
-    /// Whether it speaks of the endpoint's health. A 429 is a healthy endpoint's answer.
+    /// Whether it may speak of the endpoint's health. A 429 is a healthy endpoint's answer.
     pub(crate) fn is_sick(self) -> bool {
         match self {
             Self::Status(status) => status >= 500,
@@ -115,6 +123,7 @@ impl Failure {
             | Self::FirstByteTimeout
             | Self::Reset
             | Self::Malformed
+            | Self::BadResponse
             | Self::Exhausted => true,
         }
     }

@@ -324,6 +324,9 @@ impl AttemptRecord {
     pub fn trouble(&self) -> Option<Trouble> {
         match self.result {
             Ok(401 | 403) => Some(Trouble::Credential(self.endpoint)),
+            // Not served there, for the credit or the model that it takes: a call that goes nowhere else may be at fault itself.
+            Ok(402) => Some(Trouble::Endpoint(self.endpoint)),
+            Ok(404) if self.retry != Retry::No => Some(Trouble::Endpoint(self.endpoint)),
             Ok(status) if status < 500 => None,
             Err(Failure::LocalCapacity) => Some(Trouble::NoUpstreamConnection),
             // Nothing was sent to it.

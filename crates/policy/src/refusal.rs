@@ -588,9 +588,6 @@ pub enum Refusal {
         /// Why, stable.
         code: &'static str,
     },
-    /// An answer that is not what was asked for.
-    #[error("the upstream answered with something other than the API's format")]
-    UpstreamFormat,
 
     // Ours.
     /// The bound of what was made of answers and is not taken yet.

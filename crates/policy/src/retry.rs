@@ -15,6 +15,8 @@ pub struct Retries {
     pub attempts: usize,
     /// After which statuses another endpoint may do better.
     pub statuses: Statuses,
+    /// A call whose tokens count goes elsewhere after 401 to 404, too: the gate's credential, its credit or the model is missing there.
+    pub after_unserved: bool,
     /// Retries that each first try earns, in millionths.
     pub share_millionths: u32,
     /// Retries in hand at the start, and the most that can be saved up.
@@ -26,10 +28,25 @@ impl Default for Retries {
         Self {
             attempts: 4,
             statuses: Statuses::default(),
+            after_unserved: true,
             share_millionths: 100_000,
             burst: 10,
         }
     }
+}
+
+impl Retries {
+    /// Whether another endpoint may do better after this status; `is_metered`: the call's tokens count.
+    #[must_use]
+    pub fn is_after(&self, status: u16, is_metered: bool) -> bool {
+        self.statuses.contains(status) || self.after_unserved && is_metered && is_unserved(status)
+    }
+}
+
+/// Whether it says that the call is not served there: no credential or credit of the gate's is good for it, or no such model is there.
+#[must_use]
+pub fn is_unserved(status: u16) -> bool {
+    matches!(status, 401..=404)
 }
 
 /// Whether another try follows one.

@@ -16,6 +16,7 @@ mod sums;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use policy::attempt::Failure;
 use policy::batches::{At, Away, Kind, Owner, Thing};
 use policy::batching::{self, Checked, Checker, affordable};
 use policy::front::Http;
@@ -235,7 +236,7 @@ async fn named_one<D: Downstream>(
     }
     let object = Object::read(of.api, &body).filter(|object| *object.id == *of.named.id);
     let Some(object) = object else {
-        return Err(call.fail(Refusal::UpstreamFormat));
+        return Err(call.fail(Refusal::Upstream(Failure::BadResponse)));
     };
     let body = made::as_told(of.api, &object, body);
     if thing.kind == Kind::Batch && object.is_over && thing.is_unsettled {

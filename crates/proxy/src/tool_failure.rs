@@ -52,7 +52,9 @@ impl Failed {
                     says: why.to_string().into(),
                 }
             }
-            Self::Unusable(_) | Self::TooLong | Self::IdTooLong => Refusal::UpstreamFormat,
+            Self::Unusable(_) | Self::TooLong | Self::IdTooLong => {
+                Refusal::Upstream(Failure::BadResponse)
+            }
             Self::NoRoom => Refusal::Overloaded,
             Self::NotBridged(says) => Refusal::McpNotBridged { says: says.clone() },
             Self::Bug => OUT_OF_ORDER,

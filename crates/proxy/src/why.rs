@@ -39,6 +39,7 @@ pub(crate) fn of(failure: Failure) -> String {
         Failure::ConnectTimeout
         | Failure::FirstByteTimeout
         | Failure::Reset
+        | Failure::BadResponse
         | Failure::Credential
         | Failure::Untranslatable
         | Failure::Exhausted => code.to_owned(),

@@ -345,6 +345,11 @@ impl Meter {
     pub fn heard(&mut self, is_whole: bool) -> Heard<'_> {
         match &mut self.0 {
             Inner::Unread => Heard::NOTHING,
+            // One that broke off before it began may be running.
+            Inner::Json(usage) if is_whole && usage.is_empty() => Heard {
+                reading: &Reading::NoAnswer,
+                ..Heard::NOTHING
+            },
             Inner::Json(usage) => Heard {
                 reading: usage.finish(),
                 ..Heard::NOTHING

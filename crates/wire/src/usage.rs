@@ -1,7 +1,8 @@
 //! Token usage as an engine reports it, in any of the dialects that engines speak.
 //!
 //! Invariant: each member is judged by itself: what can be true is kept, what cannot is dropped and makes the report
-//! doubtful. A report of which neither sum can be read is `Invalid` and a missing one `Absent`; neither ever becomes zero.
+//! doubtful. A report of which neither sum can be read is `Invalid` and a missing one `Absent`; neither ever becomes zero. What is an error
+//! alone, or nothing, is `NoAnswer`.
 //! Not here: counting or estimating, what a call can hold (`policy`), usage in streams (`sse`).
 
 mod cache_writes;
@@ -11,10 +12,12 @@ mod judge;
 mod list;
 mod modality;
 mod read;
+mod refusal;
 mod unary;
 
 pub(crate) use read::Report;
 pub use read::read;
+pub(crate) use refusal::Beginning;
 pub use unary::UnaryUsage;
 
 /// The most tokens that any one count may claim.
@@ -83,7 +86,7 @@ impl Reading {
     pub const fn is_unread(&self) -> bool {
         match self {
             Self::Valid(usage) | Self::Invalid(usage) => usage.is_unread,
-            Self::Absent => false,
+            Self::Absent | Self::NoAnswer => false,
         }
     }
 }
@@ -99,6 +102,8 @@ pub enum Reading {
     /// Nothing.
     #[default]
     Absent,
+    /// There is no answer that could have any: its body is empty, or an error alone.
+    NoAnswer,
 }
 
 #[cfg(test)]

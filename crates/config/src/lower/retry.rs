@@ -22,7 +22,7 @@ impl super::Lowering<'_> {
         };
         set(&written.attempts, &mut retries.attempts, |n| size(n.0));
         if let Some(list) = written.statuses.get() {
-            retries.statuses = Statuses::NONE;
+            (retries.statuses, retries.after_unserved) = (Statuses::NONE, false);
             for at in &list.0 {
                 if retries.statuses.contains(at.value.0) {
                     self.twice(at);

@@ -72,7 +72,7 @@ record! {
     Retries {
         /// Tries of one call, the first included; 1 for none again. Default 4.
         optional attempts: At<Count<8>>,
-        /// After which statuses of an upstream. Default 408, 425, 429, 500, 502, 503, 504 and 529.
+        /// After which statuses of an upstream. Default 408, 425, 429, 500, 502, 503, 504 and 529, and 401 to 404 of calls whose tokens count.
         optional statuses: OneOrMany<Status>,
         /// Retries in all, as a share of first tries, 0 to 1. Default 0.1.
         optional share: At<Ratio>,

@@ -79,6 +79,7 @@ impl Answered<'_> {
                 ..self.estimated()
             },
             Reading::Absent => self.estimated(),
+            Reading::NoAnswer => Tokens::default(),
         }
     }
 

@@ -14,6 +14,7 @@ use wire::head::ResponseHead;
 
 use super::ending::Ending;
 use super::placing::{Placing, amended};
+use super::response::may_hold_an_answer;
 use super::verdict::{Ask, Lost, Plan, Question, Verdict};
 use super::{ANSWER_WITHIN, Env, OUT_OF_ORDER, Phase, Running};
 use crate::attempt::{Asker, Failure, Quota, Sent, Wanted, asked, may_ask_for_time, quota};
@@ -22,7 +23,8 @@ use crate::id::EndpointId;
 use crate::operation::Operation;
 use crate::record::{AttemptRecord, Record};
 use crate::refusal::Refusal;
-use crate::retry::Retry;
+use crate::request_id;
+use crate::retry::{Retry, is_unserved};
 use crate::snapshot::Snapshot;
 use crate::trace::AttemptSpan;
 
@@ -188,8 +190,8 @@ impl Running<'_> {
             minter.refused(head.status, active.caller_token.as_ref());
         }
         // What a plain service asks of one client is no word about the others.
-        if may_ask_for_time(head.status) && self.record.operation != Some(Operation::Http) {
-            self.asked_for_time(head, env);
+        if head.status >= 400 && self.record.operation != Some(Operation::Http) {
+            self.refused_upstream(head, env);
         }
         let active = &*self.call;
         if let (200..=299, Some(backend)) = (head.status, self.record.backend) {
@@ -200,21 +202,59 @@ impl Running<'_> {
                 upstreams.took_to_be_asked(backend, model);
             }
         }
+        let read = self.read_as(head, env.now);
+        if read.is_of_another_api(head) && self.call.left.is_none() {
+            return self.bad_response(head, env);
+        }
         if self.attempt_ended(Ok(head.status), false, env) {
             return self.attempt_again(Failure::Status(head.status), env);
         }
         if self.call.placing.is_some() {
             let added = self.served(head, env.snapshot);
-            let verdict = self.answered(head, env);
+            let verdict = self.answered(head, read, env);
             return amended(verdict, added);
         }
-        self.answered(head, env)
+        self.answered(head, read, env)
     }
 
-    /// What an answer says of the time after it.
+    /// What came is none of the API's answers: another endpoint may do better.
     #[cold]
-    fn asked_for_time(&mut self, head: &ResponseHead, env: &mut Env<'_>) {
-        let Some(endpoint) = self.record.endpoint else {
+    fn bad_response(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
+        let active = &*self.call;
+        if may_hold_an_answer(head) {
+            // As if none had come: it may have run.
+            active.sent.set(active.sent_before.get());
+        }
+        let failure = Failure::BadResponse;
+        self.rest(env);
+        if self.attempt_ended(Err(failure), false, env) {
+            return self.attempt_again(failure, env);
+        }
+        self.record.upstream_id = request_id::of_upstream(&head.fields).map(Box::from);
+        self.refuse(Refusal::Upstream(failure))
+    }
+
+    /// For a moment others come first for calls like this one.
+    #[cold]
+    fn rest(&self, env: &mut Env<'_>) {
+        let wanted = wanted_of(self.record);
+        if let (Some(endpoint), Some(_)) = (self.record.endpoint, wanted.model) {
+            let upstreams = &mut env.shard.upstreams;
+            upstreams.rest(endpoint, wanted, env.snapshot, env.now);
+        }
+    }
+
+    /// What a refusal says of the time after it.
+    #[cold]
+    fn refused_upstream(&mut self, head: &ResponseHead, env: &mut Env<'_>) {
+        if is_unserved(head.status) {
+            return self.rest(env);
+        }
+        let Some(endpoint) = self
+            .record
+            .endpoint
+            .filter(|_| may_ask_for_time(head.status))
+        else {
             return;
         };
         let quota = match head.status {
@@ -358,7 +398,7 @@ impl Running<'_> {
         let is_retryable = |status| {
             let route = (status >= 400).then(|| s.route(self.record.route?));
             let route = route.flatten();
-            route.is_some_and(|route| route.retries.statuses.contains(status))
+            route.is_some_and(|route| route.retries.is_after(status, is_metered(self.record)))
         };
         let is_wanted = result.map_or(true, is_retryable)
             && active.left.is_none()
@@ -451,6 +491,10 @@ pub(super) fn wanted_of(record: &Record) -> Wanted<'_> {
 /// The model whose quota a call uses at its provider; `None` for a call of which no tokens are counted, which
 /// providers limit apart.
 fn quota_of(record: &Record) -> Option<&str> {
-    let is_metered = record.operation.is_some_and(Operation::is_metered);
+    let is_metered = is_metered(record);
     record.model_sent.as_deref().filter(|_| is_metered)
+}
+
+fn is_metered(record: &Record) -> bool {
+    record.operation.is_some_and(Operation::is_metered)
 }

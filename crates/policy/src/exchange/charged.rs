@@ -157,7 +157,7 @@ impl Running<'_> {
             Metering::Measured => return self.measured(meter, is_whole, s),
             // What it told before it broke off counts, though nobody was forwarded any of it.
             Metering::Retracted => match meter.heard(is_whole) {
-                heard if matches!(heard.reading, Reading::Valid(_)) => heard,
+                heard if matches!(heard.reading, Reading::Valid(_) | Reading::NoAnswer) => heard,
                 _ if active.sent.get() != Sent::Whole => return Tokens::default(),
                 _ => return self.estimated(s),
             },
@@ -170,7 +170,20 @@ impl Running<'_> {
                 _ => return Tokens::default(),
             },
         };
+        if matches!(heard.reading, Reading::NoAnswer) {
+            return self.no_answer();
+        }
         self.answered_so(&heard, is_whole, s)
+    }
+
+    /// What had a good status and is an error alone, or nothing: nobody is charged for it, and its record says so.
+    #[cold]
+    fn no_answer(&mut self) -> Tokens {
+        if self.record.outcome == Outcome::Completed {
+            self.record.outcome = Outcome::Failed;
+            self.record.code = "upstream_no_answer";
+        }
+        Tokens::default()
     }
 
     /// What a response that said this is charged.
@@ -202,8 +215,11 @@ impl Running<'_> {
 
     /// What a response is charged that is billed by pieces or by seconds: as many as came, where it tells; else as were asked for.
     #[cold]
-    fn measured(&self, meter: &mut Meter, is_whole: bool, s: &Snapshot) -> Tokens {
+    fn measured(&mut self, meter: &mut Meter, is_whole: bool, s: &Snapshot) -> Tokens {
         let heard = meter.heard(is_whole);
+        if matches!(heard.reading, Reading::NoAnswer) {
+            return self.no_answer();
+        }
         let has_told = matches!(heard.reading, Reading::Valid(_));
         let tokens = self.answered_so(&heard, is_whole, s);
         let measure = meter.measure();
@@ -270,7 +286,7 @@ pub fn certain(so_far: &Heard<'_>) -> u64 {
             let told = |count: Option<u64>| count.unwrap_or(0);
             told(usage.prompt).saturating_add(told(usage.completion))
         }
-        Reading::Absent | Reading::Invalid(_) => so_far.events.unwrap_or(0) / 2,
+        Reading::Absent | Reading::NoAnswer | Reading::Invalid(_) => so_far.events.unwrap_or(0) / 2,
     }
 }
 

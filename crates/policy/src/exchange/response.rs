@@ -138,15 +138,66 @@ impl Active {
     }
 }
 
+/// What a response is, by its head.
+pub(super) struct Read {
+    /// What filters it.
+    pipe: Pipe,
+    /// Of which call it is an answer, as far as it is metered.
+    operation: Option<Operation>,
+    content: Content,
+}
+
+impl Read {
+    /// Whether it is none of the API's answers, though it tells of no error.
+    #[inline]
+    pub(super) fn is_of_another_api(&self, head: &ResponseHead) -> bool {
+        let of = |is: fn(Operation) -> bool| self.operation.is_some_and(is);
+        match head.status {
+            200..=299 => {
+                // What was asked for is a WebSocket.
+                of(Operation::answers_json) && self.is_unread() || of(is_socket)
+            }
+            400.. => false,
+            101 => !of(is_plain) && !names_websocket(&head.fields),
+            status => status >= 300 && !of(is_plain),
+        }
+    }
+
+    /// Whether nobody can read it. Frames one API alone has.
+    fn is_unread(&self) -> bool {
+        match self.content {
+            Content::Json | Content::Events => false,
+            Content::Frames => self.operation != Some(Operation::Converse),
+            Content::Other => true,
+        }
+    }
+}
+
+fn is_socket(operation: Operation) -> bool {
+    operation == Operation::RealtimeSocket
+}
+
+fn is_plain(operation: Operation) -> bool {
+    operation == Operation::Http
+}
+
+/// Whether a response of another form may be an answer all the same, to a call that ran: a page or a redirect is none.
+pub(super) fn may_hold_an_answer(head: &ResponseHead) -> bool {
+    let kind = head.fields.get(Known::ContentType).unwrap_or_default();
+    let is_page = kind
+        .get(..9)
+        .is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/html"));
+    let is_empty = head.fields.get(Known::ContentLength) == Some(b"0");
+    is_good(head) && head.status != 204 && !is_page && !is_empty
+}
+
 impl Running<'_> {
-    /// The response that is used.
-    pub(super) fn answered(&mut self, head: &ResponseHead, env: &mut Env<'_>) -> Verdict {
-        self.record.upstream_id = request_id::of_upstream(&head.fields).map(Box::from);
-        let unix_ms = self.unix_ms(env.now);
-        let active = &mut *self.call;
-        let has_left = active.left.is_some();
+    /// What came, by its head.
+    #[inline]
+    pub(super) fn read_as(&self, head: &ResponseHead, now: Mono) -> Read {
+        let active = &*self.call;
         let pipe = match active.asked {
-            Some(_) => Pipe::of(&active.answering, head, unix_ms / 1_000),
+            Some(_) => Pipe::of(&active.answering, head, self.unix_ms(now) / 1_000),
             None => Pipe::default(),
         };
         // What is metered is what comes, in the dialect that was asked for, where that can be read.
@@ -154,15 +205,39 @@ impl Running<'_> {
             Some(shape) if !pipe.meters_what_comes() => (self.record.operation, shape.content),
             _ => (active.asked.or(self.record.operation), Content::of(head)),
         };
+        Read {
+            pipe,
+            operation,
+            content,
+        }
+    }
+
+    /// The response that is used.
+    pub(super) fn answered(
+        &mut self,
+        head: &ResponseHead,
+        read: Read,
+        env: &mut Env<'_>,
+    ) -> Verdict {
+        self.record.upstream_id = request_id::of_upstream(&head.fields).map(Box::from);
+        let unix_ms = self.unix_ms(env.now);
+        let active = &mut *self.call;
+        let has_left = active.left.is_some();
+        let is_unread = read.is_unread();
+        let Read {
+            pipe,
+            operation,
+            content,
+        } = read;
         let checked = match active.asked {
             // What is coded cannot be filtered.
             Some(_) if head.fields.count(Known::ContentEncoding) > 0 => {
-                Err(Refusal::UpstreamFormat)
+                Err(Refusal::Upstream(Failure::BadResponse))
             }
             None if operation == Some(Operation::Http) => {
                 check_plain(head, self.record, env.snapshot)
             }
-            _ => check(operation, head, content, unix_ms),
+            _ => check(head, is_unread, unix_ms),
         };
         if !has_left && let Err(refusal) = checked {
             if is_good(head) {
@@ -378,26 +453,10 @@ impl Active {
 }
 
 /// Refuses what must not be passed on.
-fn check(
-    operation: Option<Operation>,
-    head: &ResponseHead,
-    content: Content,
-    unix_ms: u64,
-) -> Result<(), Refusal> {
-    let reads = operation.is_some_and(Operation::answers_json);
-    // One API alone has them.
-    let content = match content {
-        Content::Frames if operation != Some(Operation::Converse) => Content::Other,
-        content => content,
-    };
+fn check(head: &ResponseHead, is_unread: bool, unix_ms: u64) -> Result<(), Refusal> {
     match head.status {
         401 | 403 => Err(Refusal::UpstreamCredential),
-        300..=399 => Err(Refusal::UpstreamFormat),
-        200..=299 if reads && content == Content::Other => Err(Refusal::UpstreamFormat),
-        // What was asked for is a WebSocket.
-        200..=299 if operation == Some(Operation::RealtimeSocket) => Err(Refusal::UpstreamFormat),
-        101 if !names_websocket(&head.fields) => Err(Refusal::UpstreamFormat),
-        400.. if content == Content::Other => Err(unreadable(head, unix_ms)),
+        400.. if is_unread => Err(unreadable(head, unix_ms)),
         _ => Ok(()),
     }
 }
@@ -416,7 +475,7 @@ fn tunnel(verdict: Verdict) -> Verdict {
 fn check_plain(head: &ResponseHead, record: &Record, s: &Snapshot) -> Result<(), Refusal> {
     // That it was asked for, its host has seen to.
     if head.status == 101 && !names_websocket(&head.fields) {
-        return Err(Refusal::UpstreamFormat);
+        return Err(Refusal::Upstream(Failure::BadResponse));
     }
     let endpoint = record.endpoint.and_then(|id| s.endpoint(id));
     let is_ours = endpoint.is_some_and(|endpoint| endpoint.auth != UpstreamAuth::None);

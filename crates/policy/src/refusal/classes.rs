@@ -132,7 +132,6 @@ impl Refusal {
             }
             Self::Unpicked { .. } => (503, "upstream_error", "upstream_unavailable"),
             Self::UpstreamCredential => (502, "upstream_error", "upstream_credential_refused"),
-            Self::UpstreamFormat => (502, "upstream_error", "upstream_bad_response"),
             Self::AnswersUntaken => (503, "server_error", "answers_untaken"),
             Self::Overloaded => (503, "server_error", "overloaded"),
             Self::LedgerUnavailable => (503, "server_error", "ledger_unavailable"),
@@ -213,7 +212,6 @@ impl Refusal {
             | Self::UpstreamCredential
             | Self::McpCredential { .. }
             | Self::MadeNotKept
-            | Self::UpstreamFormat
             | Self::McpNotBridged { .. }
             | Self::Bug(_) => true,
             _ => false,

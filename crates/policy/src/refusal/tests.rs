@@ -280,7 +280,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::Filtered {
             code: "filter_held_back_too_much",
         },
-        Refusal::UpstreamFormat,
+        Refusal::Upstream(Failure::BadResponse),
         Refusal::ItemsPage {
             says: "`after` names no item of this response".into(),
         },
@@ -393,7 +393,6 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::UpstreamBusy { .. } => "UpstreamBusy",
         Refusal::Unfit { .. } => "Unfit",
         Refusal::Filtered { .. } => "Filtered",
-        Refusal::UpstreamFormat => "UpstreamFormat",
         Refusal::ItemsPage { .. } => "ItemsPage",
         Refusal::RealtimeEvent { .. } => "RealtimeEvent",
         Refusal::AnswersUntaken => "AnswersUntaken",

@@ -12,7 +12,7 @@ use policy::id::{EndpointId, PriceId, WorkloadId};
 use policy::limit::Kind::Tokens;
 use policy::operation::Operation::Completions;
 use policy::price::{Charge, Pico, Price, Rates};
-use policy::record::{Names, Record};
+use policy::record::{Names, Outcome, Record};
 use policy::retry::{Retry, Statuses};
 use policy::revision::Revision;
 use policy::snapshot::Snapshot;
@@ -78,7 +78,8 @@ fn a_status_is_tried_elsewhere_where_its_route_says_so_and_forwarded_where_not()
     let other = Statuses::NONE.with(404).with(429);
     for (retried, statuses) in [
         (None, &[503, 200][..]),
-        (None, &[404]),
+        (None, &[400]),
+        (None, &[404, 200]),
         (Some(other), &[503]),
         (Some(other), &[404, 200]),
         (Some(other), &[429, 503]),
@@ -96,7 +97,7 @@ fn a_status_is_tried_elsewhere_where_its_route_says_so_and_forwarded_where_not()
 #[test]
 fn a_stream_with_any_good_status_is_read_for_its_usage() {
     let mut world = World::of(two(|_| {}));
-    for (status, is_read) in [(200, true), (201, true), (206, true), (404, false)] {
+    for (status, is_read) in [(200, true), (201, true), (206, true), (400, false)] {
         let mut asked = begun(&mut world, true);
         world.response(&mut asked, status, "text/event-stream");
         let reads = matches!(asked.relay().form, Form::Events { .. });
@@ -114,10 +115,10 @@ fn begun(world: &mut World, is_whole: bool) -> Asked {
 
 #[test]
 fn an_unusable_response_to_a_request_that_did_not_leave_whole_is_not_charged() {
-    let mut world = World::of(two(|_| {}));
+    let mut world = World::routes(&[plan()]);
     for (is_whole, charged) in [(false, false), (true, true)] {
         let mut asked = begun(&mut world, is_whole);
-        world.response(&mut asked, 204, "");
+        world.response(&mut asked, 200, "text/plain");
         assert!(!asked.code().is_empty());
         world.end(&mut asked, &mut Meter::default(), false);
         let record = asked.record();
@@ -161,7 +162,7 @@ fn an_attempt_says_whether_the_retry_budget_refused_another_one() {
         s.routes[0].retries.burst = 0;
     };
     assert_eq!(retries(&[503], &two(without)), [Retry::Refused]);
-    let unasked = retries(&[404], &two(without));
+    let unasked = retries(&[400], &two(without));
     assert_eq!(unasked, [Retry::No], "nothing calls for one");
     let only = two(|s| s.routes[0].retries.attempts = 1);
     assert_eq!(
@@ -315,5 +316,104 @@ fn a_call_larger_than_its_providers_quota_goes_elsewhere_and_holds_up_nobody() {
         let next = begun(&mut world, true);
         let is_elsewhere = next.record().backend == Some(second);
         assert_eq!(is_elsewhere, then, "{fields:?}");
+    }
+}
+
+/// A call whose first attempt is answered so: how that attempt ended, and whether another one is under way.
+fn first_answer(
+    world: &mut World,
+    (status, kind): (u16, &str),
+) -> (Asked, Result<u16, Failure>, bool) {
+    let mut asked = begun(world, true);
+    world.response(&mut asked, status, kind);
+    let (attempt, _) = asked.exchange.attempt_record().expect("an attempt");
+    let goes_on = matches!(asked.verdict, Verdict::Attempt(_));
+    (asked, attempt.result, goes_on)
+}
+
+#[test]
+fn what_is_no_answer_of_the_api_is_a_failed_attempt_and_the_next_backend_has_the_call() {
+    let page = "text/html; charset=utf-8";
+    for (status, kind, may_have_run) in [
+        (200, page, false),
+        (200, "", true),
+        (200, "text/plain", true),
+        (204, "", false),
+        (302, page, false),
+        (307, JSON, false),
+        (304, "", false),
+    ] {
+        let mut world = World::of(two(|_| {}));
+        let (mut asked, result, goes_on) = first_answer(&mut world, (status, kind));
+        let case = format!("{status} {kind}");
+        assert_eq!(result, Err(Failure::BadResponse), "{case}");
+        assert!(goes_on, "{case}");
+        let unconfirmed = asked.record().unconfirmed.attempts;
+        assert_eq!(unconfirmed, u32::from(may_have_run), "{case}");
+        // For a moment others come first for such calls.
+        let second = asked.record().backend;
+        let next = begun(&mut world, true);
+        assert_eq!(next.record().backend, second, "{case}");
+        // The last one's is the client's to hear of, and costs what may have run.
+        asked.exchange.sent(true);
+        world.response(&mut asked, status, kind);
+        assert_eq!(
+            (asked.code(), asked.record().status),
+            ("upstream_bad_response", 502)
+        );
+        world.end(&mut asked, &mut Meter::default(), false);
+        assert_eq!(asked.record().tokens.sum() > 0, may_have_run, "{case}");
+    }
+}
+
+#[test]
+fn a_model_or_a_credential_that_is_missing_at_one_backend_is_looked_for_at_the_next() {
+    for status in [401, 402, 403, 404] {
+        let mut world = World::of(two(|_| {}));
+        let (mut asked, result, goes_on) = first_answer(&mut world, (status, JSON));
+        assert_eq!((result, goes_on), (Ok(status), true));
+        let second = asked.record().backend;
+        let next = begun(&mut world, true);
+        assert_eq!(next.record().backend, second, "{status}");
+        asked.exchange.sent(true);
+        world.response(&mut asked, status, JSON);
+        // The last one's is the client's, but for what the gate has to mend.
+        match status {
+            401 | 403 => assert_eq!(asked.code(), "upstream_credential_refused"),
+            _ => assert!(matches!(asked.verdict, Verdict::Relay(_)), "{status}"),
+        }
+    }
+    // A list of statuses is the whole list.
+    let none = |s: &mut Snapshot| s.routes[0].retries.after_unserved = false;
+    let mut world = World::of(two(none));
+    let (_, result, goes_on) = first_answer(&mut world, (404, JSON));
+    assert_eq!((result, goes_on), (Ok(404), false));
+}
+
+#[test]
+fn a_good_status_before_nothing_or_an_error_alone_is_charged_nothing_and_failed() {
+    let error = r#"{"error":{"message":"no credits","code":402}}"#;
+    for (body, code) in [
+        ("", "upstream_no_answer"),
+        (error, "upstream_no_answer"),
+        (r#"{"choices":[]}"#, ""),
+    ] {
+        let limits = &[(Tokens, rate(1000, 60))];
+        let mut world = World::routes(&[RoutePlan { limits, ..plan() }]);
+        let (mut asked, ..) = first_answer(&mut world, (200, JSON));
+        let mut meter = Meter::new(asked.relay().form);
+        for piece in body.as_bytes().chunks(3) {
+            meter.observe(piece);
+        }
+        asked.exchange.forwarded(body.len() as u64);
+        world.end(&mut asked, &mut meter, false);
+        let record = asked.record();
+        let is_answer = code.is_empty();
+        assert_eq!(
+            (record.code, record.outcome == Outcome::Completed),
+            (code, is_answer)
+        );
+        assert_eq!(record.tokens.sum() > 0, is_answer, "{body}");
+        assert_eq!(world.left(0) < 1000, is_answer, "{body}");
     }
 }

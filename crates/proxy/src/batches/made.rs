@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use policy::attempt::Failure;
 use policy::batches::{At, Away, BatchStore, Kind, NotKept, OF_CALLS, PURPOSES, Thing};
 use policy::batching;
 use policy::front::Http;
@@ -251,7 +252,7 @@ async fn made<D: Downstream>(
         Ok(Ok(made)) => Ok(made),
         Ok(Err(Unmade::Failed(failed))) => Err(call.failed(&failed)),
         Ok(Err(Unmade::Unreadable | Unmade::NotKept(NotKept::Taken))) => {
-            Err(call.fail(Refusal::UpstreamFormat))
+            Err(call.fail(Refusal::Upstream(Failure::BadResponse)))
         }
         Ok(Err(Unmade::NotKept(NotKept::Away))) => Err(call.fail(Refusal::MadeNotKept)),
         Err(_cut) => Err(call.fail(Refusal::Bug("what makes files and batches ended"))),

@@ -20,6 +20,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use policy::attempt::Failure;
 use policy::exchange::{Relay, Verdict};
 use policy::record::Outcome;
 use policy::refusal::Refusal;
@@ -83,7 +84,7 @@ pub(super) async fn run<D: Downstream>(
         return active.refuse_unread(Refusal::Bug("a session of no response"));
     };
     let Some(fields) = handshake(head, &answered) else {
-        return active.refuse_unread(Refusal::UpstreamFormat);
+        return active.refuse_unread(Refusal::Upstream(Failure::BadResponse));
     };
     if !client.switch() {
         return active.disconnected();

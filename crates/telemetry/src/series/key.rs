@@ -165,7 +165,7 @@ pub(crate) fn endpoint_parts(key: u64) -> (NameId, NameId) {
 }
 
 /// Results of an attempt as labels.
-pub(crate) const RESULTS: [&str; 18] = [
+pub(crate) const RESULTS: [&str; 19] = [
     "1xx",
     "2xx",
     "3xx",
@@ -184,6 +184,7 @@ pub(crate) const RESULTS: [&str; 18] = [
     "upstream_proxy_error",
     "upstream_credential_unavailable",
     "call_not_translatable",
+    "upstream_bad_response",
 ];
 
 /// Position of a result in [`RESULTS`].
@@ -205,5 +206,6 @@ pub(crate) fn result_index(result: Result<u16, Failure>) -> usize {
         Err(Failure::Proxy) => 15,
         Err(Failure::Credential) => 16,
         Err(Failure::Untranslatable) => 17,
+        Err(Failure::BadResponse) => 18,
     }
 }

@@ -104,6 +104,7 @@ fn attempts_are_labelled_by_their_class_or_by_their_failures_own_code() {
         Failure::Proxy,
         Failure::Credential,
         Failure::Untranslatable,
+        Failure::BadResponse,
     ];
     let own = failures.map(|failure| (Err(failure), failure.code()));
     let classes = [

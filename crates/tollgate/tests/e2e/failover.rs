@@ -7,7 +7,7 @@
 mod load_balancing;
 mod retry_budget;
 
-use crate::harness::answer::{COMPLETION, json};
+use crate::harness::answer::{COMPLETION, json, whole};
 use crate::harness::{Connection, Gate, Step, Upstream, free_address};
 use crate::upstream_faults::{assert_error, call, case};
 use std::net::SocketAddr;
@@ -115,6 +115,58 @@ fn retryable_failures_go_to_the_next_backend() {
             (gate.metric("tollgate_attempts_total", &[]) - 2.0).abs() < 0.1,
             "{case}"
         );
+    }
+}
+
+/// Answers as the model's name says, and not with what was asked for.
+fn no_answer() -> Upstream {
+    Upstream::start(|_, seen| {
+        let answer = match case(seen).as_str() {
+            "page" => whole(200, "text/html", b"<p>log in first</p>"),
+            "no-content" => b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
+            "302" => {
+                b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"
+                    .to_vec()
+            }
+            status => json(status.parse().expect("a status"), ERROR),
+        };
+        vec![Step::Send(answer)]
+    })
+}
+
+#[test]
+fn what_does_not_serve_a_call_gives_way_to_the_next_backend() {
+    for (n, case) in ["page", "no-content", "302", "401", "402", "403", "404"]
+        .into_iter()
+        .enumerate()
+    {
+        let (first, second) = (no_answer(), good());
+        let gate = Gate::start(&pair(first.address, second.address), &[]);
+        let answer = gate.call(&call(case, n % 2 == 0));
+        assert_eq!(
+            (answer.status, answer.text().as_str()),
+            (200, COMPLETION),
+            "{case}"
+        );
+        // For a moment the second one comes first.
+        assert_eq!(gate.call(&call(case, false)).status, 200, "{case}");
+        assert_eq!((first.seen().len(), second.seen().len()), (1, 2), "{case}");
+        let records = gate.records(2);
+        assert_eq!(
+            (&records[0]["attempts"], &records[1]["attempts"]),
+            (&2.into(), &1.into()),
+            "{case}"
+        );
+        assert_eq!(
+            records[0]["prompt_tokens"], 7,
+            "{case}: it costs what answered"
+        );
+        let result = match n {
+            0..3 => "result=\"upstream_bad_response\"",
+            _ => "result=\"4xx\"",
+        };
+        let tries = gate.metric("tollgate_attempts_total", &["backend=\"first\"", result]);
+        assert!((tries - 1.0).abs() < 0.1, "{case}: {tries}");
     }
 }
 

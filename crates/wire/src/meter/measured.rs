@@ -6,7 +6,7 @@
 use super::Measure;
 use crate::dialect::{Name, names};
 use crate::json::{Found, Interest, Interests, Kind, Member, Repeat, Scanner, Want};
-use crate::usage::{self, Reading, USAGE_LIMIT_BYTES};
+use crate::usage::{self, Beginning, Reading, USAGE_LIMIT_BYTES};
 
 /// Where usage stands in a document.
 const USAGE: [&str; 3] = names(Name::Usage);
@@ -33,6 +33,7 @@ static IN_USAGE: Interests = Interests::new(&[asked("seconds", Want::Raw(SECONDS
 pub(super) struct Measured {
     /// None once nothing more is read.
     scanner: Option<Scanner>,
+    beginning: Beginning,
     reading: Reading,
     measure: Measure,
 }
@@ -41,6 +42,7 @@ impl Default for Measured {
     fn default() -> Self {
         Self {
             scanner: Some(Scanner::new(&ASKED)),
+            beginning: Beginning::default(),
             reading: Reading::Absent,
             measure: Measure::default(),
         }
@@ -49,6 +51,7 @@ impl Default for Measured {
 
 impl Measured {
     pub(super) fn push(&mut self, chunk: &[u8]) {
+        self.beginning.push(chunk);
         if let Some(scanner) = &mut self.scanner
             && scanner.push(chunk).is_err()
         {
@@ -61,6 +64,9 @@ impl Measured {
             && let Ok(found) = scanner.finish()
         {
             (self.reading, self.measure) = of_found(found);
+            if self.reading == Reading::Absent && self.beginning.is_error() {
+                self.reading = Reading::NoAnswer;
+            }
         }
         &self.reading
     }

@@ -5,7 +5,7 @@
 
 use super::list::ListUsage;
 use super::read::{read, read_at};
-use super::{Reading, USAGE_LIMIT_BYTES};
+use super::{Beginning, Reading, USAGE_LIMIT_BYTES};
 use crate::dialect::{Name, names};
 use crate::json::{
     Found, Interest, Interests, Kind, Reader, Repeat, Scanner, Want, after_blanks, may_be_whole,
@@ -38,7 +38,7 @@ enum Progress {
     Start,
     /// The first piece was a whole document.
     Whole(Reading),
-    Parts(Box<Scanner>),
+    Parts(Box<(Scanner, Beginning)>),
     List(Box<ListUsage>),
     /// An object that breaks its grammar, or has more levels than are read.
     Unreadable,
@@ -63,8 +63,15 @@ impl UnaryUsage {
                 {
                     self.0 = in_parts(chunk);
                 }
+                if let Progress::Whole(reading @ Reading::Absent) = &mut self.0
+                    && Beginning::of(chunk)
+                {
+                    *reading = Reading::NoAnswer;
+                }
             }
-            Progress::Parts(scanner) => {
+            Progress::Parts(parts) => {
+                let (scanner, beginning) = &mut **parts;
+                beginning.push(chunk);
                 if scanner.push(chunk).is_err() {
                     self.0 = Progress::Unreadable;
                 }
@@ -78,10 +85,20 @@ impl UnaryUsage {
         }
     }
 
+    /// Whether nothing has come.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self.0, Progress::Start)
+    }
+
     /// Ends the body.
     pub fn finish(&mut self) -> &Reading {
-        if let Progress::Parts(scanner) = &mut self.0 {
-            self.0 = Progress::Whole(scanner.finish().map_or(Reading::Absent, of_found));
+        if let Progress::Parts(parts) = &mut self.0 {
+            let (scanner, beginning) = &mut **parts;
+            let reading = match scanner.finish().map_or(Reading::Absent, of_found) {
+                Reading::Absent if beginning.is_error() => Reading::NoAnswer,
+                reading => reading,
+            };
+            self.0 = Progress::Whole(reading);
         }
         match &self.0 {
             Progress::Whole(reading) => reading,
@@ -99,9 +116,13 @@ fn in_parts(chunk: &[u8]) -> Progress {
         list.push(listed);
         return Progress::List(list);
     }
-    let mut scanner = Box::new(document());
+    let mut scanner = document();
     match scanner.push(chunk) {
-        Ok(()) => Progress::Parts(scanner),
+        Ok(()) => {
+            let mut beginning = Beginning::default();
+            beginning.push(chunk);
+            Progress::Parts(Box::new((scanner, beginning)))
+        }
         Err(_) if chunk.get(start) == Some(&b'{') => Progress::Unreadable,
         Err(_) => Progress::NoJson,
     }

@@ -140,6 +140,7 @@ fn an_attempt_that_timed_out_or_broke_is_charged_its_reservation() {
         "hangs" => vec![Step::Sleep(Duration::from_hours(1))],
         "breaks" => vec![Step::Reset],
         "malformed" => vec![Step::Send(b"HTTP/1.1 what\r\n\r\n".to_vec()), Step::Close],
+        "unknown" => vec![Step::Send(whole(200, "text/plain", b"{}"))],
         "html" => vec![Step::Send(whole(200, "text/html", b"<p>"))],
         "error" => vec![Step::Send(json(500, r#"{"error":{"message":"no"}}"#))],
         "billed" => {
@@ -158,19 +159,24 @@ fn an_attempt_that_timed_out_or_broke_is_charged_its_reservation() {
     let cases = [
         ("breaks", 502, "upstream_reset"),
         ("malformed", 502, "upstream_malformed"),
-        ("html", 502, "upstream_bad_response"),
+        ("unknown", 502, "upstream_bad_response"),
     ];
     for case in cases {
         assert_fails(&audited, case);
     }
+    assert_fails(&audited, ("html", 502, "upstream_bad_response"));
     for case in ["error", "billed"] {
         let answer = audited.gate.call(&named(case, &body(false, 700, 4000)));
         assert_eq!(answer.status, 500);
     }
-    let rows = audited.end(5);
+    let rows = audited.end(6);
     for case in cases {
         assert_charged_its_reservation(&rows, case);
     }
+    assert!(
+        rows["html"]["prompt_tokens"].is_null(),
+        "no model makes a page"
+    );
     let error = &rows["error"];
     assert!(error["prompt_tokens"].is_null(), "{error}");
     let billed = &rows["billed"];
@@ -320,4 +326,35 @@ fn an_abandoned_call_open_at_shutdown_is_recorded_as_aborted_by_its_client() {
     assert_eq!(row["outcome"], "aborted", "{row}");
     assert_eq!(row["estimate_reason"], "left_before_answer", "{row}");
     assert_eq!(number(row, "completion_tokens"), 0, "{row}");
+}
+
+#[test]
+fn a_good_status_before_nothing_or_an_error_alone_is_charged_nothing() {
+    let upstream = Upstream::start(|_, seen| {
+        let body = match seen.header("x-request-id")[0].as_str() {
+            "empty" => "",
+            "error" => r#"{"error":{"message":"no credits left","code":402}}"#,
+            _ => r#"{ "type": "error", "error": { "type": "overloaded_error" } }"#,
+        };
+        vec![Step::Send(json(200, body))]
+    });
+    let audited = AuditedGate::one(upstream.address, "");
+    let cases = ["empty", "error", "typed"];
+    for case in cases {
+        let answer = audited.gate.call(&named(case, &body(false, 700, 4000)));
+        assert_eq!(answer.status, 200, "it passes as it came");
+    }
+    let rows = audited.end(cases.len());
+    for case in cases {
+        let row = &rows[case];
+        assert_eq!(
+            (&row["outcome"], &row["code"]),
+            (&"failed".into(), &"upstream_no_answer".into()),
+            "{row}"
+        );
+        assert!(
+            row["prompt_tokens"].is_null() && row["completion_tokens"].is_null(),
+            "{row}"
+        );
+    }
 }

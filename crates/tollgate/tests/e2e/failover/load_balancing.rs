@@ -2,10 +2,10 @@
 
 use tokio::task::JoinSet;
 
-use super::{bad, good, siblings};
-use crate::harness::answer::COMPLETION;
+use super::{bad, good, pair, siblings};
+use crate::harness::answer::{COMPLETION, json};
 use crate::harness::{Connection, Gate, Signal, Step, Upstream, chat, h2};
-use crate::upstream_faults::{call, one};
+use crate::upstream_faults::{call, case, one};
 
 #[test]
 fn endpoints_get_calls_in_proportion_to_their_weights() {
@@ -25,7 +25,7 @@ fn endpoints_get_calls_in_proportion_to_their_weights() {
 fn an_endpoint_that_keeps_failing_is_ejected() {
     let (sick, well) = (
         bad(),
-        Upstream::start(|_, _| vec![Step::Send(crate::harness::answer::json(200, COMPLETION))]),
+        Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]),
     );
     let config = siblings(sick.address, well.address, 1);
     let gate = Gate::start(&format!("workers: 1\n{config}"), &[]);
@@ -35,6 +35,33 @@ fn an_endpoint_that_keeps_failing_is_ejected() {
     }
     assert_eq!(sick.seen().len(), 5, "five failures in a row, then peace");
     assert_eq!(well.seen().len(), 60);
+}
+
+#[test]
+fn one_callers_errors_eject_an_endpoint_for_that_caller_alone() {
+    let first = Upstream::start(|_, seen| match case(seen).as_str() {
+        "crash" => vec![Step::Send(json(500, r#"{"error":{"message":"sampler"}}"#))],
+        _ => vec![Step::Send(json(200, COMPLETION))],
+    });
+    let second = Upstream::start(|_, _| vec![Step::Send(json(200, COMPLETION))]);
+    let config = pair(first.address, second.address);
+    let both = config.replace("workload: w,", "workload: [w, other],");
+    let gate = Gate::start(&format!("workers: 1\n{both}"), &[]);
+    let mut connection = Connection::open(gate.data);
+    for _ in 0..20 {
+        assert_eq!(connection.call(&call("crash", false)).status, 200);
+    }
+    assert_eq!(
+        first.seen().len(),
+        5,
+        "then it is left alone for that caller"
+    );
+    let others = String::from_utf8(call("m", false)).expect("text");
+    let others = others.replace("x-workload-app: w", "x-workload-app: other");
+    for _ in 0..5 {
+        assert_eq!(connection.call(others.as_bytes()).status, 200);
+    }
+    assert_eq!(first.seen().len(), 10, "and for nobody else");
 }
 
 /// Calls that are refused before any other is answered.
@@ -47,7 +74,7 @@ fn running_out_of_descriptors_does_not_count_against_the_endpoint() {
     let slow = Upstream::start(move |_, _| {
         vec![
             Step::Until(until.clone()),
-            Step::Send(crate::harness::answer::json(200, COMPLETION)),
+            Step::Send(json(200, COMPLETION)),
         ]
     });
     let config = format!("workers: 1\n{}", one(slow.address));
