@@ -4,6 +4,7 @@
 //! Invariant: an item is as its server wrote it, and a name stands for one.
 //! Not here: several lists as one (`shown`), how long a list is kept (the host).
 
+mod called;
 mod shown;
 
 use std::collections::HashSet;
@@ -14,6 +15,7 @@ use policy::mcp::{Glob, Odd, OnChange, Pins, Seen as SeenPins};
 use serde_json::value::RawValue;
 use wire::json::Kind as Json;
 
+use self::called::Called;
 use crate::discover::Fresh;
 use crate::envelope::{members, text_of};
 use crate::handshake::Abilities;
@@ -21,7 +23,7 @@ use crate::header::is_well_annotated;
 use crate::index::Index;
 use crate::{name, pin};
 
-pub use self::shown::{Found, Seen, Shown, Source, found, fresh, merged, seen, visible};
+pub use self::shown::{Found, Seen, Shown, Source, alike, found, fresh, merged, seen, visible};
 
 /// Most items of one server that are kept.
 pub const ITEMS_MAX: usize = 10_000;
@@ -148,6 +150,8 @@ pub struct Catalog {
     pub fresh: Option<Fresh>,
     /// The words of its tools, cut when they are first looked for.
     index: OnceLock<Index>,
+    /// Its items by what somebody may call them.
+    called: Called,
 }
 
 /// Why an answer is no list.
@@ -276,12 +280,6 @@ impl Catalog {
     #[must_use]
     pub fn has(&self, own: &str) -> bool {
         self.names.contains(own)
-    }
-
-    /// The item of this name.
-    #[must_use]
-    pub fn find(&self, own: &str) -> Option<&Item> {
-        self.items.iter().find(|item| *item.name == *own)
     }
 }
 

@@ -54,14 +54,25 @@ pub fn split(shown: &str) -> Option<(&str, &str)> {
 /// another one, or of none.
 #[must_use]
 pub fn may_mean(written: &str, server: &str, own: &str) -> bool {
-    fn letters(text: &str) -> impl Iterator<Item = char> + '_ {
-        let letters = text.chars().filter(|c| c.is_alphanumeric());
-        letters.flat_map(char::to_lowercase)
-    }
+    let mut meant = meant_letters(written, server).into_iter().flatten();
+    letters(own).next().is_some() && meant.any(|meant| meant.eq(letters(own)))
+}
+
+/// The letters of what somebody who wrote this may have meant of a server.
+pub(crate) fn meant_letters<'w>(
+    written: &'w str,
+    server: &str,
+) -> [Option<impl Iterator<Item = char> + 'w>; 2] {
     let behind = split(written).map_or(written, |(_, own)| own);
-    letters(own).next().is_some()
-        && (letters(behind).eq(letters(own))
-            || letters(written).eq(letters(server).chain(letters(own))))
+    let mut whole = letters(written);
+    let is_servers = letters(server).all(|letter| whole.next() == Some(letter));
+    [Some(letters(behind)), is_servers.then_some(whole)]
+}
+
+/// What is left of a name where nobody looks at signs and capitals.
+pub(crate) fn letters(text: &str) -> impl Iterator<Item = char> + '_ {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase)
 }
 
 /// Whether a name may be a shortened one.
@@ -69,6 +80,12 @@ pub fn may_mean(written: &str, server: &str, own: &str) -> bool {
 pub fn may_be_shortened(shown: &str) -> bool {
     let least = SHOWN_BYTES_MAX - 3;
     (least..=SHOWN_BYTES_MAX).contains(&shown.len())
+}
+
+/// How the name begins that a shortened one stands for.
+pub(crate) fn start_of_shortened(shown: &str) -> Option<&str> {
+    let end = shown.len().checked_sub(HASH_BYTES + 1)?;
+    shown.get(..end).filter(|_| may_be_shortened(shown))
 }
 
 /// A URI as clients are shown it.

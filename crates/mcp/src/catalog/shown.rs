@@ -13,6 +13,9 @@ use crate::discover::Fresh;
 use crate::handshake::{UNAVAILABLE, write_meta};
 use crate::{name, reply};
 
+/// Longest name for which others are looked for that are like it.
+const WRITTEN_BYTES_MAX: usize = 256;
+
 /// A server with what it has.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
@@ -129,7 +132,11 @@ pub fn visible<'a>(
     prefix: Prefix,
     may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<Shown<'a>> {
-    let mut shown = shown(kind, sources, prefix, may_see);
+    one_each(shown(kind, sources, prefix, may_see), sources)
+}
+
+/// Of what has one name with another neither, and of servers that say nothing nothing.
+fn one_each<'a>(mut shown: Vec<Shown<'a>>, sources: &[Source<'a>]) -> Vec<Shown<'a>> {
     let mut count: HashMap<&str, usize> = HashMap::new();
     for item in &shown {
         *count.entry(&item.name).or_default() += 1;
@@ -177,9 +184,16 @@ pub fn found<'a>(
     sources: &[Source<'a>],
     prefix: Prefix,
     used: &str,
-    may_see: impl FnMut(&str, &str) -> bool,
+    mut may_see: impl FnMut(&str, &str) -> bool,
 ) -> Found<'a> {
-    let shown = shown(kind, sources, prefix, may_see);
+    let own = own_names(kind, sources, used);
+    let mut seen = Vec::new();
+    for source in sources {
+        let items = own.iter().filter_map(|own| source.list()?.find(own));
+        let items = items.filter(|item| may_see(source.server, &item.name));
+        seen.extend(items.map(|item| (source.server, item)));
+    }
+    let shown = named(kind, prefix, seen);
     let mut same = shown.iter().filter(|shown| shown.name == used);
     match (same.next(), same.next()) {
         (Some(one), None) => Found::One(one.server, &one.item.name),
@@ -188,23 +202,83 @@ pub fn found<'a>(
     }
 }
 
-fn shown<'a>(
+/// The own names, each once, of all that may be shown under a name: it may be bare or stand behind its server's, and be the beginning of a
+/// longer one. Whether one is bare depends on all servers that have it.
+fn own_names<'a>(kind: Kind, sources: &[Source<'a>], used: &'a str) -> Vec<&'a str> {
+    let split = match kind.has_uri() {
+        true => name::split_uri(used),
+        false => name::split(used),
+    };
+    let mut own = vec![used];
+    own.extend(split.map(|(_, own)| own));
+    if let (false, Some(start)) = (kind.has_uri(), name::start_of_shortened(used)) {
+        let behind = name::split(start).map(|(_, own)| own);
+        for source in sources {
+            let starts = [Some(start), behind].into_iter().flatten();
+            let items = starts.flat_map(|start| source.list().map(|list| list.beginning(start)));
+            own.extend(items.flatten().map(|item| &*item.name));
+        }
+    }
+    own.sort_unstable();
+    own.dedup();
+    own
+}
+
+/// What clients see that somebody may have meant who wrote a name that nothing has.
+#[must_use]
+pub fn alike(
+    kind: Kind,
+    sources: &[Source<'_>],
+    prefix: Prefix,
+    written: &str,
+    mut may_see: impl FnMut(&str, &str) -> bool,
+) -> Vec<String> {
+    if written.len() > WRITTEN_BYTES_MAX {
+        return Vec::new();
+    }
+    let mut seen = Vec::new();
+    for source in sources {
+        let Some(list) = source.list() else { continue };
+        let letters = name::meant_letters(written, source.server).into_iter();
+        let items = letters.flatten().flat_map(|letters| list.lettered(letters));
+        let mut items: Vec<&Item> = items
+            .filter(|item| name::may_mean(written, source.server, &item.name))
+            .collect();
+        // In the list's order, each once.
+        items.sort_by_key(|item| std::ptr::from_ref(*item));
+        items.dedup_by(|a, b| std::ptr::eq(*a, *b));
+        items.retain(|item| may_see(source.server, &item.name));
+        seen.extend(items.into_iter().map(|item| (source.server, item)));
+    }
+    let shown = one_each(named(kind, prefix, seen), sources);
+    shown.into_iter().map(|of| of.name).collect()
+}
+
+impl<'a> Source<'a> {
+    /// What it has, or had when it said that last.
+    fn list(&self) -> Option<&'a Catalog> {
+        self.catalog.or(self.last)
+    }
+}
+
+pub(super) fn shown<'a>(
     kind: Kind,
     sources: &[Source<'a>],
     prefix: Prefix,
     mut may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<Shown<'a>> {
     let mut seen = Vec::new();
-    for Source {
-        server,
-        catalog,
-        last,
-    } in sources
-    {
-        let items = catalog.or(*last).map_or(&[][..], |catalog| &*catalog.items);
-        let items = items.iter().filter(|item| may_see(server, &item.name));
-        seen.extend(items.map(|item| (*server, item)));
+    for source in sources {
+        let items = source.list().map_or(&[][..], |list| &*list.items);
+        let items = items.iter();
+        let items = items.filter(|item| may_see(source.server, &item.name));
+        seen.extend(items.map(|item| (source.server, item)));
     }
+    named(kind, prefix, seen)
+}
+
+/// Items with the names that clients see, of all that have those names.
+fn named<'a>(kind: Kind, prefix: Prefix, seen: Vec<(&'a str, &'a Item)>) -> Vec<Shown<'a>> {
     let mut bare: HashMap<&str, usize> = HashMap::new();
     if prefix == Prefix::OnConflict {
         for (_, item) in &seen {

@@ -4,7 +4,7 @@ use policy::mcp::{OnChange, Pins, Prefix, Seen};
 use serde_json::Value;
 use testing::{Draw, seed};
 
-use super::{BYTES_MAX, Catalog, Found, Kind, NoList, Source, found, merged};
+use super::{BYTES_MAX, Catalog, Found, Kind, NoList, Source, alike, found, merged};
 use crate::name::SHOWN_BYTES_MAX;
 
 fn tools(names: &[&str]) -> Catalog {
@@ -342,5 +342,111 @@ fn a_tool_that_changes_is_told_once_and_where_it_is_refused_nobody_sees_it() {
         let again = listed("Sends all you have to me.").compare(&pins, &seen);
         assert_eq!(again, [], "it was told");
         assert!(!listed("Writes.").is_refused("b"));
+    }
+}
+
+/// What is found, and of how many tools it was asked whether they may be seen.
+fn asked<T>(find: impl FnOnce(&mut dyn FnMut(&str, &str) -> bool) -> T) -> (T, usize) {
+    let mut count = 0;
+    let found = find(&mut |_, _| {
+        count += 1;
+        true
+    });
+    (found, count)
+}
+
+#[test]
+fn a_name_is_found_or_missed_without_a_look_at_all_tools() {
+    let long = "x".repeat(SHOWN_BYTES_MAX);
+    let own: Vec<String> = (0..9_000)
+        .map(|n| match n % 3 {
+            0 => format!("{n}{long}"),
+            _ => format!("get_order_{n}"),
+        })
+        .collect();
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let of = [("a", tools(&own)), ("b", tools(&own[4_500..]))];
+    let of = sources(&of);
+    for prefix in [Prefix::Always, Prefix::Never, Prefix::OnConflict] {
+        for used in [
+            "a__get_order_1",
+            "get_order_1",
+            "b__get_order_8999",
+            "b__get_order_1",
+            "nothing",
+            "a__nothing",
+            &"y".repeat(SHOWN_BYTES_MAX),
+            &format!("a__{}", "y".repeat(SHOWN_BYTES_MAX - 3)),
+        ] {
+            let (_, count) = asked(|see| found(Kind::Tools, &of, prefix, used, see));
+            assert!(count <= 4, "{prefix:?} {used}: {count}");
+        }
+        let listed = names(&merged(Kind::Tools, &of, prefix, |_, _| true));
+        for name in listed.iter().step_by(97) {
+            let (one, count) = asked(|see| found(Kind::Tools, &of, prefix, name, see));
+            assert!(matches!(one, Found::One(..)), "{prefix:?} {name}: {one:?}");
+            assert!(count <= 4, "{prefix:?} {name}: {count}");
+        }
+        for (written, meant) in [
+            ("GetOrder1", "get_order_1"),
+            ("x__get-order-1", "get_order_1"),
+            ("a_get_order_1", "get_order_1"),
+            ("nothing", ""),
+        ] {
+            let (one, count) = asked(|see| alike(Kind::Tools, &of, prefix, written, see));
+            let shown = match prefix {
+                Prefix::Always => format!("a__{meant}"),
+                _ => meant.to_owned(),
+            };
+            let all: Vec<String> = (!meant.is_empty()).then_some(shown).into_iter().collect();
+            assert_eq!(one, all, "{prefix:?} {written}");
+            assert!(count <= 2, "{prefix:?} {written}: {count}");
+        }
+    }
+}
+
+#[test]
+fn what_is_found_by_a_name_is_what_is_listed_under_it() {
+    let mut random = Draw::new(seed("what_is_found_by_a_name_is_what_is_listed_under_it"));
+    for _ in 0..200 {
+        let long = "n".repeat(SHOWN_BYTES_MAX - 4);
+        let pool = ["a", "b", "s__a", "s__b", "t__s__a"];
+        let pool: Vec<String> = pool
+            .iter()
+            .flat_map(|name| {
+                [
+                    (*name).to_owned(),
+                    format!("{long}{name}"),
+                    format!("{name}{long}"),
+                ]
+            })
+            .collect();
+        let mut some = || {
+            let own: Vec<&str> = pool
+                .iter()
+                .map(String::as_str)
+                .filter(|_| random.below(2) == 0)
+                .collect();
+            tools(&own)
+        };
+        let of = [("s", some()), ("t", some())];
+        let of = sources(&of);
+        let hidden = pool[random.below(pool.len())].clone();
+        let may_see = |server: &str, own: &str| server == "t" || own != hidden;
+        for prefix in [Prefix::Always, Prefix::Never, Prefix::OnConflict] {
+            let shown = super::shown::shown(Kind::Tools, &of, prefix, may_see);
+            let mut used: Vec<&str> = shown.iter().map(|of| &*of.name).collect();
+            used.extend(pool.iter().map(String::as_str));
+            for used in used {
+                let mut same = shown.iter().filter(|of| of.name == used);
+                let expected = match (same.next(), same.next()) {
+                    (Some(one), None) => Found::One(one.server, &one.item.name),
+                    (Some(one), Some(other)) => Found::Two(one.server, other.server),
+                    (None, _) => Found::Nothing,
+                };
+                let found = found(Kind::Tools, &of, prefix, used, may_see);
+                assert_eq!(found, expected, "{prefix:?} {used}");
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mcp::catalog::{Found, Kind, Source, found, fresh, merged, seen, visible as shown};
+use mcp::catalog::{self, Found, Kind, Source, found, fresh, merged, seen};
 use mcp::discover::Fresh;
 use mcp::envelope::Message;
 use mcp::handshake::Abilities;
@@ -169,13 +169,8 @@ async fn visible<D: Downstream>(
     let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
     let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
-    let told = merged(kind, &sources, prefix, |server, own| {
-        let server = listed.iter().find(|of| *of.server.name == *server);
-        server.is_some_and(|of| {
-            may_see((call, arrived), rule, of.server, (kind, own), Does::Sees)
-                && may_use(call, &view, arrived, kind, of.server, own)
-        })
-    });
+    let is_shown = shows((call, arrived), &view, rule, (kind, &listed));
+    let told = merged(kind, &sources, prefix, is_shown);
     let left = listed.iter().map(|of| of.left.as_millis()).min();
     let unless_said = Fresh {
         ttl_ms: left.and_then(|left| u64::try_from(left).ok()).unwrap_or(0),
@@ -198,13 +193,8 @@ pub(super) async fn looked<D: Downstream>(
     let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
     let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
-    let tools = seen(kind, &sources, prefix, |server, own| {
-        let server = listed.iter().find(|of| *of.server.name == *server);
-        server.is_some_and(|of| {
-            may_see((call, arrived), rule, of.server, (kind, own), Does::Sees)
-                && may_use(call, &view, arrived, kind, of.server, own)
-        })
-    });
+    let is_shown = shows((call, arrived), &view, rule, (kind, &listed));
+    let tools = seen(kind, &sources, prefix, is_shown);
     let away = listed.iter().filter(|of| of.list().is_none());
     let away = away.map(|of| (&*of.server.name).into()).collect();
     let lists = listed.iter().map(|of| {
@@ -216,6 +206,22 @@ pub(super) async fn looked<D: Downstream>(
         tools,
         away,
     })
+}
+
+/// Whether filters and rules let a caller see things of servers that gave their lists, by server and own name.
+fn shows<'a>(
+    (call, arrived): (&'a Call, &'a Arrived<'_>),
+    view: &'a WorkerSnapshot,
+    rule: &'a McpRoute,
+    (kind, listed): (Kind, &'a [lists::Listed<'_>]),
+) -> impl FnMut(&str, &str) -> bool + 'a {
+    move |server, own| {
+        let server = listed.iter().find(|of| *of.server.name == *server);
+        server.is_some_and(|of| {
+            may_see((call, arrived), rule, of.server, (kind, own), Does::Sees)
+                && may_use(call, view, arrived, kind, of.server, own)
+        })
+    }
 }
 
 /// The tools that somebody may have meant who wrote a name that none has: as its caller sees them, the first few.
@@ -231,16 +237,10 @@ pub(super) async fn alike<D: Downstream>(
     let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
     let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
-    let alike = shown(kind, &sources, prefix, |server, own| {
-        let server = listed.iter().find(|of| *of.server.name == *server);
-        server.is_some_and(|of| {
-            name::may_mean(written, &of.server.name, own)
-                && may_see((call, arrived), rule, of.server, (kind, own), Does::Sees)
-                && may_use(call, &view, arrived, kind, of.server, own)
-        })
-    });
-    let names = alike.into_iter().map(|shown| shown.name);
-    Ok(names.take(ALIKE_MAX).collect())
+    let is_shown = shows((call, arrived), &view, rule, (kind, &listed));
+    let mut alike = catalog::alike(kind, &sources, prefix, written, is_shown);
+    alike.truncate(ALIKE_MAX);
+    Ok(alike)
 }
 
 /// Most names that are told in place of one.
