@@ -69,10 +69,8 @@ impl Unopened {
 /// How long it is kept what a server speaks.
 const SPEAKS_FOR: Duration = Duration::from_secs(5 * 60);
 
-/// Of so many servers and callers it is kept.
+/// Of so many servers and callers it is kept: 32 MiB, where each server tells each caller something else of itself, and all that is passed on.
 const SPEAKS_MAX: usize = 4096;
-/// Most bytes that a server says of itself to one caller alone, where that is kept.
-const SAID_BYTES_MAX: usize = 4 << 10;
 
 /// A server; and the caller, where it is asked as him alone: what it says to him says nothing of what others hear.
 pub(crate) type Spoken = (usize, Option<Mark>);
@@ -84,15 +82,6 @@ pub(crate) enum Speaks {
     Modern(Rc<Answered>),
     /// Versions with sessions alone.
     Legacy,
-}
-
-impl Speaks {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Modern(answered) => answered.instructions.as_ref().map_or(0, String::len),
-            Self::Legacy => 0,
-        }
-    }
 }
 
 /// A list, when it came, and how often its server had told of a change when it was asked for.
@@ -222,7 +211,7 @@ impl Tools {
             if kept.len() >= SPEAKS_MAX {
                 kept.retain(|_, (at, _)| now.since(*at) < SPEAKS_FOR);
             }
-            if kept.len() >= SPEAKS_MAX || speaks.bytes() > SAID_BYTES_MAX {
+            if kept.len() >= SPEAKS_MAX {
                 return;
             }
         }

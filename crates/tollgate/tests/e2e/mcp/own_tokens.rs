@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::modern::{headers, meta};
+use super::modern::{headers, meta, modern_reply};
 use super::{Caller, Told, config, reply, server, url};
 use crate::harness::{Gate, Seen, Step, Upstream, answer, answer::whole};
 
@@ -68,6 +68,41 @@ pub(super) fn tools(told: &Told) -> Vec<String> {
         .iter()
         .map(|tool| tool["name"].as_str().expect("a name").to_owned());
     names.collect()
+}
+
+#[test]
+fn what_a_server_says_at_length_to_one_caller_is_asked_for_once() {
+    let says = "use it so. ".repeat(700);
+    let told = says.clone();
+    let one = Upstream::start(move |_, seen| {
+        let reply = String::from_utf8(modern_reply("one", seen)).expect("text");
+        let (_, body) = reply.split_once("\r\n\r\n").expect("a head");
+        let body = body.replace("use one", &told);
+        vec![Step::Send(answer::json(200, &body))]
+    });
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let routes = "    - { workload: agent, own_tokens: { one: x-one-token } }";
+    let gate = Gate::start(
+        &("workers: 1\n".to_owned() + &config(&servers, routes)),
+        &[],
+    );
+    let caller = Caller::new(&gate, "agent");
+    for method in ["tools/list", "server/discover", "tools/list"] {
+        let told = bringing(&caller, &["x-one-token: ada"], method, &json!({}));
+        assert_eq!(told.status, 200, "{}", told.body);
+        if method == "server/discover" {
+            let told = told.body["result"]["instructions"].as_str();
+            assert!(told.is_some_and(|told| told.contains(&says)), "{told:?}");
+        }
+    }
+    let asked = |method: &str| {
+        let seen = one.seen();
+        let of = seen
+            .iter()
+            .filter(|seen| seen.header("mcp-method") == [method]);
+        of.count()
+    };
+    assert_eq!(asked("server/discover"), 1);
 }
 
 #[test]
