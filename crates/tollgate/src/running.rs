@@ -587,11 +587,14 @@ impl Running {
                 let watched = Arc::clone(&current.watched);
                 let version = current.revision.snapshot.version.clone();
                 if !is_known {
-                    tracing::info!(version, "configuration taken");
                     // Counted before it is to be seen, so that who sees it finds it counted.
                     self.reloads[0].fetch_add(1, Ordering::SeqCst);
                 }
                 self.publish(&publication, current);
+                if !is_known {
+                    // Told once it is on its way to every worker, so that who reads it can ask them.
+                    tracing::info!(version, "configuration taken");
+                }
                 listeners::listen(&self.gate, &addresses);
                 *self
                     .origin
