@@ -295,6 +295,8 @@ impl Lowering<'_> {
             snapshot.prices = self.prices(prices, document, &snapshot);
         }
         self.unsent(document, &snapshot);
+        self.names_at_tools(document);
+        self.audiences_of_tools(document, &snapshot);
         if let Some(routes) = document.routes.get() {
             self.unread(routes, &mut snapshot);
         }

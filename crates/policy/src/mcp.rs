@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::authority::Claim;
+use crate::caller::Caller;
 use crate::id::{BackendId, RouteId};
 use crate::secret::Secret;
 
@@ -79,6 +81,8 @@ pub struct OAuth {
 /// What clients learn of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
+    /// What tokens for it are for: the whole URL of the path.
+    pub url: String,
     /// Where that is told: a whole URL.
     pub metadata_url: String,
     /// What is told there.
@@ -94,6 +98,31 @@ impl Mcp {
     pub fn path(&self, path: &str) -> Option<u16> {
         let nth = self.paths.iter().position(|of| **of == *path)?;
         u16::try_from(nth).ok()
+    }
+
+    /// The path of this number.
+    #[must_use]
+    pub fn path_at(&self, nth: u16) -> &str {
+        let path = self.paths.get(usize::from(nth));
+        path.map_or(PATH, |path| path)
+    }
+
+    /// Whether a caller's token says that it is for others of these paths, and not for this one (RFC 8707).
+    #[must_use]
+    pub fn is_token_for_another(&self, nth: u16, caller: &Caller) -> bool {
+        let resources = self.oauth.as_ref().map_or(&[][..], |of| &of.resources);
+        if resources.len() < 2 || !caller.by.is_token() {
+            return false;
+        }
+        let said = caller.claims.members().get("aud");
+        let names = |resource: &Resource| {
+            let is_it = |said: &Claim| matches!(said, Claim::Text(text) if **text == *resource.url);
+            match said {
+                Some(Claim::List(all)) => all.iter().any(is_it),
+                said => said.is_some_and(is_it),
+            }
+        };
+        !resources.get(usize::from(nth)).is_some_and(names) && resources.iter().any(names)
     }
 
     /// What clients learn at a path of who gives them tokens; nothing where it is none of those.

@@ -3,9 +3,10 @@
 //! A server becomes a backend, and a rule a route, that no call to a model can take; so they have pools, credentials, limits and
 //! labels as all others. Their names begin with `mcp:`, which no name in a document can.
 //! Invariant: a workload has one such rule at most for each path.
-//! Not here: messages (`mcp`, the crate), what a rule shows ([`policy::mcp`]), filters and pins (`filter`).
+//! Not here: messages (`mcp`, the crate), what a rule shows ([`policy::mcp`]), filters and pins (`filter`), names that nothing has (`named`).
 
 mod filter;
+mod named;
 mod oauth;
 
 use std::collections::HashSet;

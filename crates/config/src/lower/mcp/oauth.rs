@@ -4,8 +4,11 @@
 //! Not here: whose tokens are taken (`identity`).
 
 use policy::mcp::{METADATA_PATH, OAuth, PATH, Resource};
+use policy::snapshot::Snapshot;
 
-use crate::schema::mcp as schema;
+use crate::decode::At;
+use crate::scalar::Text;
+use crate::schema::{Document, mcp as schema};
 use crate::target::Target;
 
 /// The paths of all routes, each once; that of the resource stands first.
@@ -34,6 +37,43 @@ pub(super) fn path(route: &schema::McpRoute) -> &str {
 }
 
 impl super::super::Lowering<'_> {
+    /// Who learns at a path what tokens for it are for brings one that is for that. Where some of these are taken, those that are not are a slip;
+    /// an issuer may give all its tokens for something else.
+    pub(in crate::lower) fn audiences_of_tools(&mut self, document: &Document, s: &Snapshot) {
+        let oauth = s.mcp.as_deref().and_then(|mcp| mcp.oauth.as_ref());
+        let resources = oauth.map_or(&[][..], |of| &of.resources);
+        let sources = document.identity.get().into_iter().flat_map(|of| &of.0);
+        let mut taken: Vec<&At<Text>> = Vec::new();
+        for (_, source) in sources {
+            let Some(source) = source else { return };
+            let audiences = [
+                source.jwt.get().map(|of| &of.audience),
+                source.introspection.get().map(|of| &of.audience),
+                source.token_review.get().map(|of| &of.audiences),
+            ];
+            for of in audiences.into_iter().flatten() {
+                if of.items().is_empty() {
+                    return;
+                }
+                taken.extend(of.items());
+            }
+        }
+        let is_taken = |of: &&Resource| taken.iter().any(|at| at.value.0 == of.url);
+        let Some(first) = resources.iter().find(is_taken) else {
+            return;
+        };
+        let Some(at) = taken.iter().find(|at| at.value.0 == first.url) else {
+            return;
+        };
+        for of in resources.iter().filter(|of| !is_taken(of)) {
+            let says = format!(
+                "tokens for {} are not taken, for which clients ask at that path of `mcp`",
+                of.url
+            );
+            self.warn(&at.place, says, "name it, too");
+        }
+    }
+
     /// What clients are told of who gives them tokens, at each path.
     pub(super) fn mcp_oauth(
         &mut self,
@@ -74,6 +114,7 @@ impl super::super::Lowering<'_> {
                 members.insert("scopes_supported".into(), scopes.clone().into());
             }
             Resource {
+                url: url(&resource.value, path),
                 metadata_url: url(&resource.value, &format!("{METADATA_PATH}{path}")),
                 metadata: metadata.to_string(),
             }
