@@ -49,7 +49,7 @@ use wire::head::{Known, Method, RequestHead};
 pub use self::ask::TOOL_CALLER;
 pub(crate) use self::ask::{Asker, Began, Failed, Said};
 pub(crate) use self::read::next;
-use self::rule::{rule, sealed_for};
+use self::rule::{is_for_another_path, rule, sealed_for};
 use crate::call::{Call, OUT_OF_ORDER, OnBehalf, Stop, authorized_outside, identify};
 use crate::client::Downstream;
 use crate::deadline::Deadline;
@@ -131,6 +131,12 @@ async fn serve_call<D: Downstream>(
     }
     identify(call, &who, client).await?;
     let view = Rc::clone(&call.view);
+    let is_for_another = |record| is_for_another_path(record, &view);
+    if call.record().is_some_and(is_for_another) {
+        let says = "its token is for another path of `mcp`, by its `aud`";
+        call.facts.reason = Some(says.into());
+        return Err(call.refuse(Refusal::CredentialInvalid));
+    }
     if let Some(refusal) = call.record().and_then(|record| match rule(record, &view) {
         // A key for some models alone is for nothing else.
         Ok(_) if record.caller.as_ref().is_some_and(|c| !c.models.is_empty()) => {
@@ -342,9 +348,11 @@ async fn admitted<D: Downstream>(
         Some(Err(refusal)) => return Err(call.refuse(refusal)),
         None => return Err(Stop::Gone),
     };
+    let path = call.record().map_or(0, |record| record.mcp_path);
+    let path = Call::config(&view).map_or(PATH, |(config, _)| config.path_at(path));
     let asked = policy::front::Call {
         method,
-        path: named.unwrap_or(PATH),
+        path: named.unwrap_or(path),
         operation: Operation::Mcp.as_str(),
         source: snapshot
             .clients

@@ -56,6 +56,14 @@ pub(super) fn sealed_for<'r>(
     Principal { tokens, ..who }
 }
 
+/// Whether a caller's token is for servers of tools at another path.
+pub(super) fn is_for_another_path(record: &Record, view: &WorkerSnapshot) -> bool {
+    let (Some(caller), Some((config, _))) = (&record.caller, Call::config(view)) else {
+        return false;
+    };
+    config.is_token_for_another(record.mcp_path, caller)
+}
+
 /// The rule that takes a workload's messages, with its place.
 pub(super) fn rule<'v>(
     record: &Record,

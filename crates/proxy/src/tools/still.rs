@@ -19,7 +19,7 @@ use wire::head::Known as Name;
 
 use super::Arrived;
 use super::filters::{Who, hears, may_hear};
-use super::rule::{principal, rule};
+use super::rule::{is_for_another_path, principal, rule};
 use crate::call::{Call, Stop, while_there};
 use crate::client::Downstream;
 use crate::worker_snapshot::WorkerSnapshot;
@@ -135,7 +135,7 @@ fn is_let_in(
     let has = |server: &&Server| config.servers_of(rule).any(|of| of.name == server.name);
     let asked = front::Call {
         method,
-        path: policy::mcp::PATH,
+        path: config.path_at(record.mcp_path),
         operation: Operation::Mcp.as_str(),
         source: snapshot
             .clients
@@ -145,6 +145,7 @@ fn is_let_in(
     };
     let rules = snapshot.authority.as_deref();
     servers.iter().all(has)
+        && !is_for_another_path(record, view)
         && rules.is_none_or(|rules| {
             front::authorize(rules, &asked, record, snapshot, &mut None).is_ok()
         })

@@ -12,7 +12,7 @@ use policy::credential::UpstreamAuth;
 use policy::exchange::Env;
 use policy::front::{Begun, Call, Ended, Http, Identification, Known};
 use policy::id::{BackendId, LimitId};
-use policy::mcp::{Holds, McpRoute, Named, PATH, Prefix, Selection, When};
+use policy::mcp::{Holds, McpRoute, Named, Prefix, Selection, When};
 use policy::operation::Operation;
 use policy::record::Record;
 use policy::refusal::{LocalReply, Refusal};
@@ -185,6 +185,14 @@ async fn judged(
     };
     let (s, now) = (env.snapshot, env.now);
     let refuse = |known: Known, refusal| Err(Box::new(known.refuse(refusal, now)));
+    let caller = known.record().caller.as_deref();
+    if caller.is_some_and(|caller| {
+        s.mcp
+            .as_deref()
+            .is_some_and(|mcp| mcp.is_token_for_another(path, caller))
+    }) {
+        return refuse(known, Refusal::CredentialInvalid);
+    }
     let workload = known.record().workload;
     let Some((workload, (_, rule, chosen))) =
         workload.and_then(|id| Some((id, tools(s, id, path)?)))
@@ -251,7 +259,7 @@ async fn judged(
     }
     let call = Call {
         method,
-        path: name.unwrap_or(PATH),
+        path: name.unwrap_or(head.path()),
         operation: Operation::Mcp.as_str(),
         source: s.clients.address(peer.address, head),
         route: Some(chosen.route),

@@ -66,6 +66,25 @@ fn a_standing_stream_ends_where_its_caller_would_be_refused_by_now() {
 }
 
 #[test]
+fn rules_that_a_reload_brings_see_the_path_of_a_stream() {
+    let go = Signal::default();
+    let one = telling(go.clone());
+    let servers = format!("    one: {{ url: \"{}\" }}", url(&one));
+    let text = config(&servers, "    - { workload: agent, path: /tools/one }");
+    let gate = Gate::start(&text, &[]);
+    let caller = Caller::at(&gate, "agent", "/tools/one");
+    let mut listening = Listening::begin(&caller, "");
+    let rules = "authority: { rules: [ { name: one, allow: \"path == '/tools/one' || path == 'one+file:///b'\" } ] }\n";
+    reload(&gate, &(text + rules));
+    go.give();
+    let heard = listening.until("list_changed");
+    assert!(
+        heard.contains("file:///b") && !heard.contains("file:///a"),
+        "{heard}"
+    );
+}
+
+#[test]
 fn what_a_reload_filters_is_heard_no_more_on_a_stream_from_before_it() {
     let go = Signal::default();
     let one = telling(go.clone());

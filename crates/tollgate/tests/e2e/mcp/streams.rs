@@ -39,9 +39,9 @@ impl Listening {
     pub(super) fn maybe(caller: &Caller<'_>, fields: &str) -> Self {
         let session = caller.session.as_deref().expect("a session");
         let head = format!(
-            "GET /mcp HTTP/1.1\r\nhost: g\r\nx-workload-app: {}\r\naccept: text/event-stream\r\n\
+            "GET {} HTTP/1.1\r\nhost: g\r\nx-workload-app: {}\r\naccept: text/event-stream\r\n\
              mcp-session-id: {session}\r\n{fields}\r\n",
-            caller.workload
+            caller.path, caller.workload
         );
         Self::sent(caller, &head)
     }
