@@ -24,6 +24,8 @@ use crate::tree::Tree;
 /// Where programs of the Envoy AI Gateway without a cluster are told where a Secret's content comes from.
 const FROM_ENV: &str = "substitution.aigw.run/env/";
 const FROM_FILE: &str = "substitution.aigw.run/file/";
+/// The same in a name that an API server takes.
+pub(crate) const IN_FILE: &str = "tollgate/file.";
 
 /// Objects by kind and name.
 pub(crate) struct Cluster<'n> {
@@ -262,7 +264,7 @@ impl<'n> Cluster<'n> {
         if let Some(variable) = annotated(FROM_ENV) {
             return Some(Content::Variable(variable));
         }
-        if let Some(file) = annotated(FROM_FILE) {
+        if let Some(file) = annotated(FROM_FILE).or_else(|| annotated(IN_FILE)) {
             return Some(Content::File(file.into()));
         }
         Self::variable(object, key).map(Content::Variable)
@@ -304,9 +306,8 @@ impl<'n> Cluster<'n> {
         }
         let named = object.annotations.iter().filter(|_| !self.mode.is_live);
         for (name, _) in named {
-            let key = name
-                .strip_prefix(FROM_ENV)
-                .or_else(|| name.strip_prefix(FROM_FILE));
+            let starts = [FROM_ENV, FROM_FILE, IN_FILE];
+            let key = starts.iter().find_map(|start| name.strip_prefix(start));
             keys.extend(key.map(|key| (key.to_owned(), object.spot.clone())));
         }
         let mut seen = BTreeSet::new();

@@ -11,6 +11,8 @@ use config::{Fault, Located, Sources};
 
 use crate::{Input, is_manifest, load, lower};
 
+mod kinds;
+
 /// No file but those that come along, and some variables.
 struct World(BTreeMap<String, String>);
 
@@ -528,6 +530,13 @@ fn a_document_becomes_objects_that_come_to_it_again() {
         made.text
     );
     assert!(!made.text.contains("canary"));
+    // Keys of annotations that an API server takes have one slash.
+    for secret in [
+        "metadata: { name: spare, annotations: { tollgate/file.apiKey: keys/spare } }\n",
+        "metadata: { name: claude }\nstringData: { apiKey: \"${CLAUDE_KEY}\" }\n",
+    ] {
+        assert!(made.text.contains(secret), "{}", made.text);
+    }
     let inputs = [Input {
         file,
         text: &made.text,

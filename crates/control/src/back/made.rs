@@ -8,6 +8,7 @@ use config::{Node, Scalar, Value};
 
 use super::kept::{Kept, only};
 use super::{entries, items, said, texts};
+use crate::cluster::IN_FILE;
 use crate::matching::MODEL;
 use crate::object::{self, AI, ENVOY, GATEWAY_API, member, text};
 use crate::tree::Tree;
@@ -69,8 +70,13 @@ pub(super) struct Backend {
 
 struct Credential {
     kind: &'static str,
-    /// The annotation that names the variable or the file, and that.
-    from: (&'static str, String),
+    from: From,
+}
+
+/// Where the key is: a variable or a file.
+enum From {
+    Variable(String),
+    File(String),
 }
 
 impl Backend {
@@ -192,18 +198,18 @@ impl Backend {
                 None,
                 policy,
             ));
-            let (annotation, value) = from;
-            let annotations = Tree::map([(*annotation, Some(said(value)))]);
+            let map = |key: &str, value: &str| Some(Tree::map([(key, Some(said(value)))]));
+            let (annotations, value) = match from {
+                // As programs without a cluster fill it in, and `envsubst` for one with.
+                From::Variable(name) => (None, map("apiKey", &format!("${{{name}}}"))),
+                From::File(path) => (map(&format!("{IN_FILE}apiKey"), path), None),
+            };
+            let metadata = [("name", Some(said(name))), ("annotations", annotations)];
             all.push(Tree::map([
                 ("apiVersion", Some(said("v1"))),
                 ("kind", Some(said("Secret"))),
-                (
-                    "metadata",
-                    Some(Tree::map([
-                        ("name", Some(said(name))),
-                        ("annotations", Some(annotations)),
-                    ])),
-                ),
+                ("metadata", Some(Tree::map(metadata))),
+                ("stringData", value),
             ]));
         }
         all
@@ -223,13 +229,14 @@ impl Credential {
                 return Err(Kept::of(&format!("{at}.header"), node, says, hint));
             }
         };
-        let from = match (text(node, "env"), text(node, "file")) {
-            (Some(name), None) => ("substitution.aigw.run/env/apiKey", name),
-            (None, Some(path)) => ("substitution.aigw.run/file/apiKey", path),
+        let plain = |name| text(node, name).map(str::to_owned);
+        let from = match (plain("env"), plain("file")) {
+            (Some(name), None) => From::Variable(name),
+            (None, Some(path)) => From::File(path),
             _ => return Err(Kept::of(at, node, "names no source", "write env or file")),
         };
-        let from = (from.0, from.1.to_owned());
-        match from.1.contains('$') {
+        let (From::Variable(said) | From::File(said)) = &from;
+        match said.contains('$') {
             true => Err(Kept::variable(at, node)),
             false => Ok(Self { kind, from }),
         }

@@ -85,7 +85,7 @@ fn base() -> Vec<Value> {
         "data": { "apiKey": "JHtIT01FfQ==" },
     });
     secret["metadata"]["annotations"] = json!({
-        "substitution.aigw.run/env/apiKey": "HOME", "substitution.aigw.run/file/apiKey": "/etc/passwd",
+        "substitution.aigw.run/env/apiKey": "HOME", "substitution.aigw.run/file/apiKey": "/etc/passwd", "tollgate/file.apiKey": "/etc/passwd",
     });
     vec![
         json!({
