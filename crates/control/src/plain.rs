@@ -209,9 +209,12 @@ impl PlainMatch {
         let mut of = item.fields(findings);
         let path = of.take("path");
         let method = of.text("method", findings);
-        let headers = HeaderMatch::all(&mut of, findings);
-        let query = edits::query(&mut of, findings);
+        let mut headers = HeaderMatch::all(&mut of, findings);
+        let mut query = edits::query(&mut of, findings);
         of.end(findings);
+        // In whatever order they stand, a match is the same.
+        headers.sort_by(|a, b| a.name.cmp(&b.name));
+        query.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         let path = match path {
             Some(item) => Some(path_of(&item, findings)?),
             None => None,

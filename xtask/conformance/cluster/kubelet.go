@@ -168,6 +168,10 @@ func (k *kubelet) bring(context context.Context, item *corev1.Pod) error {
 		for _, container := range item.Spec.Containers {
 			port := "3000"
 			if len(container.Ports) > 0 {
+				// One that takes no connections is ready once it runs.
+				if container.Ports[0].Protocol == corev1.ProtocolUDP {
+					continue
+				}
 				port = fmt.Sprint(container.Ports[0].ContainerPort)
 			}
 			connection, err := net.DialTimeout("tcp", net.JoinHostPort(known.address, port), lookEvery)

@@ -89,6 +89,41 @@ pub(super) fn listeners_of(live: &Live, kind: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
+fn of_two_rules_that_take_the_same_the_first_has_it_in_whatever_order_they_say_it() {
+    let header = |name: &str| json!({ "name": name, "value": "one" });
+    let rule = |[first, second]: [&str; 2], backend: &str| {
+        json!({
+            "matches": [{
+                "path": { "type": "Exact", "value": "/same" },
+                "headers": [header(first), header(second)],
+                "queryParams": [header(second), header(first)],
+            }],
+            "backendRefs": [{ "name": backend, "port": 80 }],
+        })
+    };
+    // A Service that is not there closes what goes there, and what comes behind does not open it.
+    for (first, is_closed) in [("web", false), ("nothing", true)] {
+        let rules = json!({ "rules": [rule(["x-a", "x-b"], first), rule(["x-b", "x-a"], "web")] });
+        let objects = cluster(
+            json!([{ "name": "all", "port": 80, "protocol": "HTTP" }]),
+            &[http_route("twice", json!([{ "name": "door" }]), rules)],
+        );
+        let live = lowered(&objects, None);
+        let said = said(&live, "HTTPRoute", "twice");
+        assert!(said.starts_with("Accepted true"), "{said}");
+        let document = document(&live);
+        let routes = &document["routes"];
+        let routes = routes.as_array().map_or(1, Vec::len);
+        assert_eq!(routes, 1, "{document}");
+        assert_eq!(
+            document["routes"].to_string().contains("closed"),
+            is_closed,
+            "{document}"
+        );
+    }
+}
+
+#[test]
 fn each_listener_has_its_port_its_host_and_its_routes() {
     let objects = cluster(
         json!([
