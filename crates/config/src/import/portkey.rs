@@ -1,10 +1,14 @@
 //! A config of Portkey's gateway (<https://portkey.ai/docs/api-reference/inference-api/config-object>) as a document of this gate.
 //!
 //! Invariant: as of all that is imported: no secret is written, and each setting without a counterpart has a comment with its line.
-//! Not here: providers (`provider`), printing it (`tollgate import`).
+//! Not here: which target has a call (`strategy`), providers (`provider`), printing it (`tollgate import`).
+
+mod strategy;
 
 use std::fmt::Write as _;
 use std::path::Path;
+
+use strategy::Strategy;
 
 use super::credential::{free, key_of};
 use super::deployment::target;
@@ -41,7 +45,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
     ("cache", "answers are not kept"),
     (
         "retry",
-        "is `retries` of the route here: `attempts` counts the first try, too, and `statuses` says after which",
+        "a call is tried again at another address here, and never at the same one: `retries` of the route says how often, and after which statuses",
     ),
     ("request_timeout", "is `timeouts` of the backends here"),
     (
@@ -79,6 +83,7 @@ pub fn import_portkey(path: &Path, sources: &dyn Sources) -> Result<Imported, Fa
 #[derive(Default)]
 struct Plan {
     targets: Vec<Target>,
+    strategy: Strategy,
     comments: Vec<String>,
 }
 
@@ -91,6 +96,8 @@ struct Target {
     /// Whose secret the variable has.
     secret: Secret,
     model: Option<String>,
+    /// Its share of the calls, where targets have shares.
+    weight: f64,
     place: Place,
 }
 
@@ -106,24 +113,6 @@ struct Secret {
 impl Plan {
     /// A config, or a target that is one.
     fn config(&mut self, section: &Section<'_>, level: usize, findings: &mut Findings) {
-        let strategy = section.section("strategy", findings);
-        let mode = word(&strategy, "mode", findings);
-        let place = strategy.place_of("mode");
-        match mode.as_deref() {
-            None | Some("single" | "fallback") => {}
-            Some("loadbalance") => self.comment(
-                &place,
-                "a route asks its backends in their order: each call goes to the first, and to the next when it fails. Several addresses of one backend share its calls (`endpoints`)",
-            ),
-            Some(_) => self.comment(
-                &place,
-                "conditions are `match` of routes here: by model, and by whose workload it is. All targets stand in one route, in their order",
-            ),
-        }
-        if strategy.get("on_status_codes").is_some() {
-            let says = "is `retries.statuses` of the route here";
-            self.comment(&strategy.place_of("on_status_codes"), says);
-        }
         let Some(Node {
             value: Value::List(targets),
             ..
@@ -131,16 +120,27 @@ impl Plan {
         else {
             return self.target(section, findings);
         };
-        self.others(section, &["strategy", "targets"]);
+        self.others(section, &["strategy", "targets", "name"]);
+        let strategy = section.section("strategy", findings);
+        if level > 0 {
+            self.nested(&strategy, findings);
+        }
+        let mut named = Vec::new();
         for (nth, node) in targets.iter().enumerate() {
             let path = format!("{}[{nth}]", child(&section.place.path, "targets"));
             let Some(target) = Section::open(node, &path, findings) else {
                 continue;
             };
+            let first = self.targets.len();
             match level < LEVELS {
                 true => self.config(&target, level + 1, findings),
                 false => findings.fault(&target.place, "lies deeper than 8 levels", ""),
             }
+            named.push((word(&target, "name", findings), first..self.targets.len()));
+        }
+        if level == 0 {
+            let is_flat = named.iter().all(|(_, of)| of.len() <= 1);
+            self.strategy(&strategy, &named, is_flat, findings);
         }
     }
 
@@ -153,8 +153,14 @@ impl Plan {
             "custom_host",
             "override_params",
             "name",
+            "weight",
         ];
         self.others(section, &known);
+        let weight = self.weight(section, findings);
+        if weight <= 0.0 {
+            let says = "is no share of the calls: this target is left out";
+            return self.comment(&section.place_of("weight"), says);
+        }
         let slug = word(section, "provider", findings);
         let slug = slug.or_else(|| word(section, "virtual_key", findings));
         let params = section.section("override_params", findings);
@@ -246,6 +252,7 @@ impl Plan {
             variable,
             secret,
             model,
+            weight,
             place: section.place.clone(),
         });
     }
@@ -273,10 +280,9 @@ impl Plan {
 
     /// Notes targets that are asked for another model here than there: a route sends one name, or the client's.
     fn models_differ(&mut self) {
-        let asked = self.targets.first().and_then(|first| first.model.clone());
         let mut notes = Vec::new();
-        for target in &self.targets {
-            let says = match (&asked, &target.model) {
+        for (index, target) in self.targets.iter().enumerate() {
+            let says = match (self.asked(index), &target.model) {
                 (None, Some(own)) => format!(
                     "this target asks for {} whatever the client names, which holds for whole routes here: {} is asked for the client's name; \
                      say `model_names: {{ NAME: {} }}` of it for each name that clients use",
@@ -295,6 +301,12 @@ impl Plan {
         for (place, says) in notes {
             self.comment(&place, &says);
         }
+    }
+
+    /// The model that the route of a target sends: that of its first target.
+    fn asked(&self, index: usize) -> Option<&str> {
+        let first = self.strategy.first_of(index);
+        self.targets.get(first)?.model.as_deref()
     }
 
     /// A name that no other target has.
@@ -330,29 +342,21 @@ impl Plan {
         comment::write(&mut text, 0, &says);
         text.push_str("\n# Whoever reaches the gate may call it; docs/identity.md says how callers are told apart.\n");
         text.push_str("identity: { default: default }\n\nbackends:\n");
-        let asked = self.targets.first().and_then(|first| first.model.as_ref());
-        for target in &self.targets {
+        for (index, target) in self.targets.iter().enumerate() {
             let _ = writeln!(text, "  {}:", target.name);
             let _ = writeln!(text, "    url: {}", scalar(&target.url));
             let _ = writeln!(text, "    dialect: {}", target.dialect);
             if let Some(variable) = &target.variable {
                 let _ = writeln!(text, "    credential: {{ env: {variable} }}");
             }
-            if let (Some(asked), Some(own)) = (asked, &target.model)
+            if let (Some(asked), Some(own)) = (self.asked(index), &target.model)
                 && asked != own
             {
-                let [asked, own] = [asked, own].map(|name| scalar(name));
+                let [asked, own] = [asked, own].map(scalar);
                 let _ = writeln!(text, "    model_names: {{ {asked}: {own} }}");
             }
         }
-        let names: Vec<&str> = self.targets.iter().map(|target| &*target.name).collect();
-        let model = asked.map(|model| scalar(model));
-        let model = model.map_or_else(String::new, |model| format!(", model: {model}"));
-        let _ = writeln!(
-            text,
-            "\n# Asked in their order: the next where one fails.\nroutes:\n  - {{ workload: default, backend: [{}]{model} }}",
-            names.join(", ")
-        );
+        self.routes(&mut text);
         if !self.comments.is_empty() {
             text.push_str("\n# What differs, and what has no counterpart:\n");
             for says in &self.comments {
