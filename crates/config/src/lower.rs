@@ -37,6 +37,7 @@ mod budget;
 mod client;
 mod credential;
 mod extra;
+mod hidden;
 mod host;
 mod identity;
 mod kubernetes;
@@ -297,6 +298,7 @@ impl Lowering<'_> {
         self.unsent(document, &snapshot);
         self.names_at_tools(document);
         self.audiences_of_tools(document, &snapshot);
+        self.hidden(document, &snapshot);
         if let Some(routes) = document.routes.get() {
             self.unread(routes, &mut snapshot);
         }

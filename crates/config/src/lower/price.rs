@@ -4,7 +4,7 @@
 //! one id exactly when they say the same of the same, however they are written.
 //! Not here: what a call costs (`policy::price`).
 
-mod catalogue;
+pub(super) mod catalogue;
 pub(super) mod own_names;
 mod payers;
 

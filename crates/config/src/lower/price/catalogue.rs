@@ -27,7 +27,7 @@ impl Lowering<'_> {
         prices: &mut Prices,
     ) {
         let models = match &at.value {
-            CatalogueAt::BuiltIn => self.models_of(Path::new(BUILT_IN_NAME), BUILT_IN.as_bytes()),
+            CatalogueAt::BuiltIn => self.built_in(),
             CatalogueAt::File(file) => {
                 let file = At {
                     value: file.clone(),
@@ -59,6 +59,11 @@ impl Lowering<'_> {
                 "prices of models at other addresses are written under `prices`, by their names";
             self.warn(&at.place, says, hint);
         }
+    }
+
+    /// The models of the catalogue that is built in.
+    pub(in crate::lower) fn built_in(&mut self) -> Vec<CatalogueModel> {
+        self.models_of(Path::new(BUILT_IN_NAME), BUILT_IN.as_bytes())
     }
 
     /// The models of a catalogue; its faults are those of its file.
@@ -141,7 +146,11 @@ fn day(listed: &Listed, written: &Provider) -> String {
 }
 
 /// Whether calls to a backend go to the provider of a model, all of them.
-fn is_of(backend: &Backend, model: &CatalogueModel, snapshot: &Snapshot) -> bool {
+pub(in crate::lower) fn is_of(
+    backend: &Backend,
+    model: &CatalogueModel,
+    snapshot: &Snapshot,
+) -> bool {
     let mut endpoints = backend.endpoints.iter();
     !backend.is_plain
         && endpoints.all(|id| {
