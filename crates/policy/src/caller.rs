@@ -174,6 +174,13 @@ impl Caller {
         }
     }
 
+    /// Whom its token says that it is for; nothing where it came by none.
+    #[must_use]
+    pub fn audience(&self) -> Option<&Claim> {
+        let claims = self.by.is_token().then(|| self.claims.members());
+        claims.and_then(|claims| claims.get("aud"))
+    }
+
     /// Whether it may ask for a model, as far as it alone says.
     #[must_use]
     pub fn may_ask(&self, model: &str) -> bool {

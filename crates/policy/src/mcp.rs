@@ -18,7 +18,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::authority::Claim;
-use crate::caller::Caller;
 use crate::id::{BackendId, RouteId};
 use crate::secret::Secret;
 
@@ -107,17 +106,16 @@ impl Mcp {
         path.map_or(PATH, |path| path)
     }
 
-    /// Whether a caller's token says that it is for others of these paths, and not for this one (RFC 8707).
+    /// Whether a token of this audience is for others of these paths, and not for this one (RFC 8707).
     #[must_use]
-    pub fn is_token_for_another(&self, nth: u16, caller: &Caller) -> bool {
+    pub fn is_token_for_another(&self, nth: u16, audience: Option<&Claim>) -> bool {
         let resources = self.oauth.as_ref().map_or(&[][..], |of| &of.resources);
-        if resources.len() < 2 || !caller.by.is_token() {
+        if resources.len() < 2 {
             return false;
         }
-        let said = caller.claims.members().get("aud");
         let names = |resource: &Resource| {
             let is_it = |said: &Claim| matches!(said, Claim::Text(text) if **text == *resource.url);
-            match said {
+            match audience {
                 Some(Claim::List(all)) => all.iter().any(is_it),
                 said => said.is_some_and(is_it),
             }

@@ -61,7 +61,7 @@ pub(super) fn is_for_another_path(record: &Record, view: &WorkerSnapshot) -> boo
     let (Some(caller), Some((config, _))) = (&record.caller, Call::config(view)) else {
         return false;
     };
-    config.is_token_for_another(record.mcp_path, caller)
+    config.is_token_for_another(record.mcp_path, caller.audience())
 }
 
 /// The rule that takes a workload's messages, with its place.

@@ -189,7 +189,7 @@ async fn judged(
     if caller.is_some_and(|caller| {
         s.mcp
             .as_deref()
-            .is_some_and(|mcp| mcp.is_token_for_another(path, caller))
+            .is_some_and(|mcp| mcp.is_token_for_another(path, caller.audience()))
     }) {
         return refuse(known, Refusal::CredentialInvalid);
     }

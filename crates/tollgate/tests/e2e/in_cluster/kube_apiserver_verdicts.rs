@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::kube_apiserver::cluster;
 use super::verdicts::{Case, ours, theirs};
 use crate::harness::cluster::{Cluster, figure, objects};
-use crate::harness::command::tollgate;
+use crate::harness::tollgate;
 
 fn all_judged(cluster: &Cluster, cases: &[Case], whose: &str) {
     let mut wrong = Vec::new();
