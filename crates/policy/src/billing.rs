@@ -35,14 +35,17 @@ impl BilledBy {
         }
     }
 
-    /// Whether the gate's own count, when it is there, takes the place of what is known without it.
+    /// Whether the gate's own count, when it is there, takes the place of what is known without it. What came to nothing comes to no more
+    /// by being counted.
     #[must_use]
     pub fn awaits(self, tokens: &Tokens) -> bool {
         let is_guessed = |count: Count| matches!(count, Count::Estimated(_));
-        self == Self::Counted
-            || tokens.is_beyond_body
-            || is_guessed(tokens.prompt)
-            || is_guessed(tokens.completion)
+        let is_nothing = (tokens.prompt, tokens.completion) == (Count::Unknown, Count::Unknown);
+        !is_nothing
+            && (self == Self::Counted
+                || tokens.is_beyond_body
+                || is_guessed(tokens.prompt)
+                || is_guessed(tokens.completion))
     }
 
     /// What an exchange is charged now that the gate has counted; `None` where it could not. `tokens` is what its

@@ -233,7 +233,8 @@ fn whoever_makes_a_credential_is_told_that_it_was_refused() {
     s.identity.sources = vec![Source::Credential(Arc::new(ProvenBy(Proven::Token)))];
     s.endpoints[0].auth = UpstreamAuth::Minted(Arc::clone(&minter) as _);
     s.backends[0].exchanges_tokens = true;
-    let seen = call(s, r#"{"model":"m"}"#, vec![json(401, "{}")]);
+    let refusals = vec![json(401, "{}"), json(403, "{}")];
+    let seen = call(s, r#"{"model":"m"}"#, refusals);
     assert_eq!(seen.record.code, "upstream_credential_refused");
     assert_eq!(minter.refusals.load(Ordering::Relaxed), 1);
 }

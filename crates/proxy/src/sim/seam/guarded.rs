@@ -331,7 +331,7 @@ fn binary_events_are_an_answer_of_no_api_that_has_none() {
     let kind = wire::eventstream::CONTENT_TYPE;
     for body in [r#"{"model":"m"}"#, STREAMED] {
         let answer = format!("HTTP/1.1 200 X\r\ncontent-type: {kind}\r\n{length}");
-        let seen = call(two_backends(), body, vec![answer]);
+        let seen = call(two_backends(), body, vec![answer.clone(), answer]);
         let record = &seen.record;
         assert_eq!((record.status, record.code), (502, "upstream_bad_response"));
         assert!(!seen.body().contains("abcd"), "{}", seen.body());
