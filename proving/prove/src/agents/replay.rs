@@ -7,7 +7,6 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use corpus::store::Corpus;
@@ -17,7 +16,7 @@ use load::observer::Record;
 use super::crowd::{Crowd, Row, Rows};
 use super::history::session_of;
 use super::{AgentsError, PROFILE};
-use crate::host::process::OWN;
+use crate::host::process::run_own;
 use crate::load::steered::{Said, Steered, SteeredRun, Steering};
 
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -25,30 +24,16 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Builds a corpus of a recording: answers as long as they were.
 pub(super) fn build(recording: &Path, model: &str, out: &Path) -> Result<(), AgentsError> {
-    let fault = |says: String| AgentsError::Build(says);
-    let done = Command::new(OWN)
-        .args([
-            "corpus",
-            "build",
-            "--ignore-eos",
-            "--keep-duplicates",
-            "--strict",
-        ])
-        .args(["--profile", PROFILE, "--reader", "messages"])
-        .arg(recording)
-        .args(["--model", model, "--out"])
-        .arg(out)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .output();
-    let done = done.map_err(|error| fault(error.to_string()))?;
-    if done.status.success() {
-        return Ok(());
-    }
-    Err(fault(
-        String::from_utf8_lossy(&done.stderr).trim().to_owned(),
-    ))
+    let built = run_own(|prove| {
+        prove
+            .args(["corpus", "build", "--ignore-eos"])
+            .args(["--keep-duplicates", "--strict"])
+            .args(["--profile", PROFILE, "--reader", "messages"])
+            .arg(recording)
+            .args(["--model", model, "--out"])
+            .arg(out);
+    });
+    built.map_err(AgentsError::Build)
 }
 
 /// A corpus that is to be sent.

@@ -7,7 +7,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +23,7 @@ use tokio::task::JoinSet;
 
 use super::summary::Row;
 use super::{AgentX, AgentXError, trust, word};
-use crate::host::process::OWN;
+use crate::host::process::run_own;
 use crate::interrupt;
 use crate::load::{target, traffic};
 use crate::progress::Line;
@@ -46,25 +45,16 @@ pub(super) fn play(options: &AgentX, lanes: Lanes) -> Result<(Vec<Row>, Lanes), 
 }
 
 fn build(options: &AgentX, out: &Path) -> Result<(), AgentXError> {
-    let fault = |says: String| AgentXError::Corpus(says);
-    let done = Command::new(OWN)
-        .args(["corpus", "build", "--ignore-eos", "--keep-duplicates"])
-        .args(["--max-context", &options.max_context.to_string()])
-        .args(["--profile", PROFILE, "--reader", "agentx"])
-        .args(&options.traces)
-        .args(["--model", &options.model, "--out"])
-        .arg(out)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .output();
-    let done = done.map_err(|error| fault(error.to_string()))?;
-    if done.status.success() {
-        return Ok(());
-    }
-    Err(fault(
-        String::from_utf8_lossy(&done.stderr).trim().to_owned(),
-    ))
+    let built = run_own(|prove| {
+        prove
+            .args(["corpus", "build", "--ignore-eos", "--keep-duplicates"])
+            .args(["--max-context", &options.max_context.to_string()])
+            .args(["--profile", PROFILE, "--reader", "agentx"])
+            .args(&options.traces)
+            .args(["--model", &options.model, "--out"])
+            .arg(out);
+    });
+    built.map_err(AgentXError::Corpus)
 }
 
 /// What all requests need.

@@ -29,6 +29,19 @@ const POLL: Duration = Duration::from_millis(10);
 
 static STARTED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
+/// Has this very program do something and waits for it: why it did not.
+pub(crate) fn run_own(words: impl FnOnce(&mut Command)) -> Result<(), String> {
+    let mut command = Command::new(OWN);
+    words(&mut command);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let done = command.stderr(Stdio::piped()).output();
+    let done = done.map_err(|error| error.to_string())?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&done.stderr).trim().to_owned()),
+    }
+}
+
 /// The gate's program: the one that is named, or `tollgate` beside this one, or on `PATH`.
 pub(crate) fn gate(named: Option<&Path>) -> Result<PathBuf, String> {
     let found = || program::beside(GATE).or_else(|| program::on_path(GATE));
