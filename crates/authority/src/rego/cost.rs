@@ -59,12 +59,17 @@ fn measure(value: &Value, left: &mut usize) {
             measure(value, left);
         }
     };
+    within(value, &mut inner);
+}
+
+/// Gives `each` the values that are directly within this one.
+fn within(value: &Value, each: &mut impl FnMut(&Value)) {
     match value {
-        Value::Array(values) => values.iter().for_each(inner),
-        Value::Set(values) => values.iter().for_each(inner),
+        Value::Array(values) => values.iter().for_each(each),
+        Value::Set(values) => values.iter().for_each(each),
         Value::Object(members) => members.iter().for_each(|(name, of)| {
-            inner(name);
-            inner(of);
+            each(name);
+            each(of);
         }),
         _ => {}
     }
@@ -124,15 +129,7 @@ fn nodes(value: &Value) -> usize {
                 count(value, left);
             }
         };
-        match value {
-            Value::Array(values) => values.iter().for_each(inner),
-            Value::Set(values) => values.iter().for_each(inner),
-            Value::Object(members) => members.iter().for_each(|(name, of)| {
-                inner(name);
-                inner(of);
-            }),
-            _ => {}
-        }
+        within(value, &mut inner);
     }
     let mut left = NODES_MAX;
     count(value, &mut left);
