@@ -31,6 +31,21 @@ pub(super) struct Address<'a> {
     edits: Option<Box<FieldEdits>>,
 }
 
+/// What all endpoints of a backend have of it.
+struct OfEach {
+    id: BackendId,
+    protocol: Protocol,
+    ca_file: String,
+    certificate: String,
+    way: Way,
+    tls_name: Option<Arc<str>>,
+    alt_names: Arc<[Box<str>]>,
+    is_plain: bool,
+    has_tools: bool,
+    is_elsewhere: bool,
+    at_root: bool,
+}
+
 /// What a backend is for.
 #[derive(Clone, Copy)]
 pub(super) enum Serves<'a> {
@@ -73,118 +88,28 @@ impl super::Lowering<'_> {
             Serves::Models | Serves::Tools => self.addresses(name, written),
         };
         let has_tools = !matches!(serves, Serves::Models);
-        let ca_file = self.roots(name, written, &addresses);
         let id = BackendId(number(snapshot.backends.len()));
-        let protocol = written
-            .protocol
-            .get()
-            .map_or(Protocol::Auto, |at| at.value.0);
-        let way = self.way(&written.proxy);
-        let is_plain = has_tools || written.serves.get().is_some_and(|at| at.value.0);
-        if is_plain && !has_tools {
-            self.check_plain_backend(&name.place, written);
-        }
-        let at_root = match &written.at_root {
-            Field::Absent => is_plain || written.serves.is_bad() || is_at_root(written),
-            // What it was meant to say is not known.
-            Field::Bad => true,
-            Field::Is(at) => at.value.0,
-        };
-        let certificate = self.client_certificate(name, written, &addresses);
+        let of = self.of_each(id, name, written, has_tools, &addresses);
         let headers = self.added_headers(written);
-        let key_header = key_header(written);
         let filters = self.translation(name, written, &addresses);
         let several = addresses.len() > 1;
-        let is_elsewhere = written.local.value().is_some_and(|local| !local.0);
-        let tls_name = written
-            .tls_name
-            .value()
-            .map(|name| Arc::from(name.0.as_str()));
-        let alt_names = self.alt_names(written);
-        let mut exchanges_tokens = false;
         let mut endpoints = Vec::new();
+        let mut exchanges_tokens = false;
         for (index, address) in addresses.into_iter().enumerate() {
-            let Target {
-                tls,
-                host,
-                port,
-                authority,
-                base_path,
-            } = &address.target.value;
-            let endpoint = EndpointId(number(snapshot.endpoints.len()));
-            let auth = self.upstream_auth(address.credential, key_header, &address.owner, endpoint);
-            if auth != UpstreamAuth::None && !tls {
-                self.in_clear(&address.target.place, &address.target.value);
-            }
-            if let UpstreamAuth::Minted(minter) = &auth {
-                exchanges_tokens |= minter.is_for_caller();
-            }
-            self.header_of_credential(written, address.credential);
-            if base_path.is_empty() && !at_root {
-                let is = "has no path, so calls would go to /chat/completions";
-                let hint = format!("{ADD_ROOT}{OR_AT_ROOT}");
-                self.refuse(address.target, is, hint);
-            }
-            if is_at_root(written) && base_path.ends_with(OPENAI_OF_BEDROCK) {
-                let hint = "end the address before that path; or write dialect: openai";
-                let is = "is where Bedrock speaks openai, and its own API is at the root";
-                self.refuse(address.target, is, hint);
-            }
-            if let Some(call) = policy::operation::call_at_end(base_path) {
-                let says = format!(
-                    "{} ends with the path of a call, so calls would go to …/{call}/{call}",
-                    address.target.shown
-                );
-                let hint = "end it at the API's root, before the path of the call";
-                self.fault(&address.target.place, says, hint);
-            }
-            if has_tools {
-                self.not_on_the_link(address.target);
-            }
-            let proxy = match &way {
-                Way::Written(proxy) => proxy.clone(),
-                Way::Environment => self.environment_proxy(address.target),
+            let shown = match several {
+                true => format!("{}#{}", name.value.0, index + 1),
+                false => name.value.0.clone(),
             };
+            let endpoint = EndpointId(number(snapshot.endpoints.len()));
+            let made = self.endpoint(endpoint, shown.into(), written, address, &of);
+            exchanges_tokens |=
+                matches!(&made.auth, UpstreamAuth::Minted(minter) if minter.is_for_caller());
             endpoints.push(endpoint);
-            snapshot.endpoints.push(snapshot::Endpoint {
-                name: if several {
-                    format!("{}#{}", name.value.0, index + 1)
-                } else {
-                    name.value.0.clone()
-                }
-                .into(),
-                backend: id,
-                origin: Origin {
-                    tls: *tls,
-                    host: host.clone(),
-                    port: *port,
-                    protocol,
-                    ca_file: if *tls { ca_file.clone() } else { String::new() },
-                    certificate: if *tls {
-                        certificate.clone()
-                    } else {
-                        String::new()
-                    },
-                    proxy,
-                    is_kept_off_the_link: has_tools || is_elsewhere,
-                    is_kept_off_the_machine: is_elsewhere,
-                    tls_name: tls_name.clone().filter(|_| *tls),
-                    alt_names: match tls {
-                        true => Arc::clone(&alt_names),
-                        false => Arc::default(),
-                    },
-                },
-                authority: authority.clone(),
-                base_path: base_path.clone(),
-                weight: address.weight,
-                auth,
-                edits: address.edits,
-            });
+            snapshot.endpoints.push(made);
         }
-        let asked = if is_plain {
-            AskedAt::Off
-        } else {
-            self.asked(written, at_root)
+        let asked = match of.is_plain {
+            true => AskedAt::Off,
+            false => self.asked(written, of.at_root),
         };
         self.made.asked.push(asked);
         let balanced = match has_tools {
@@ -201,7 +126,7 @@ impl super::Lowering<'_> {
         self.made.pickers.push(picker);
         snapshot.backends.push(snapshot::Backend {
             name: Arc::from(name.value.0.as_str()),
-            is_plain,
+            is_plain: of.is_plain,
             endpoints,
             is_unready: written.unready.get().is_some_and(|at| at.value.0),
             models: self.models(written),
@@ -223,6 +148,125 @@ impl super::Lowering<'_> {
             // The host gives who asks it.
             picker: None,
         });
+    }
+
+    /// What all its endpoints have of it.
+    fn of_each(
+        &mut self,
+        id: BackendId,
+        name: &At<Name>,
+        written: &Backend,
+        has_tools: bool,
+        addresses: &[Address<'_>],
+    ) -> OfEach {
+        let ca_file = self.roots(name, written, addresses);
+        let way = self.way(&written.proxy);
+        let is_plain = has_tools || written.serves.get().is_some_and(|at| at.value.0);
+        if is_plain && !has_tools {
+            self.check_plain_backend(&name.place, written);
+        }
+        let at_root = match &written.at_root {
+            Field::Absent => is_plain || written.serves.is_bad() || is_at_root(written),
+            // What it was meant to say is not known.
+            Field::Bad => true,
+            Field::Is(at) => at.value.0,
+        };
+        OfEach {
+            id,
+            protocol: written
+                .protocol
+                .get()
+                .map_or(Protocol::Auto, |at| at.value.0),
+            ca_file,
+            certificate: self.client_certificate(name, written, addresses),
+            way,
+            tls_name: written
+                .tls_name
+                .value()
+                .map(|name| Arc::from(name.0.as_str())),
+            alt_names: self.alt_names(written),
+            is_plain,
+            has_tools,
+            is_elsewhere: written.local.value().is_some_and(|local| !local.0),
+            at_root,
+        }
+    }
+
+    fn endpoint(
+        &mut self,
+        id: EndpointId,
+        name: Arc<str>,
+        written: &Backend,
+        address: Address<'_>,
+        of: &OfEach,
+    ) -> snapshot::Endpoint {
+        let target = &address.target.value;
+        let auth = self.upstream_auth(address.credential, key_header(written), &address.owner, id);
+        if auth != UpstreamAuth::None && !target.tls {
+            self.in_clear(&address.target.place, target);
+        }
+        self.header_of_credential(written, address.credential);
+        self.check_path(written, address.target, of.at_root);
+        if of.has_tools {
+            self.not_on_the_link(address.target);
+        }
+        let proxy = match &of.way {
+            Way::Written(proxy) => proxy.clone(),
+            Way::Environment => self.environment_proxy(address.target),
+        };
+        // What is of certificates counts under TLS alone.
+        let certified = |text: &String| match target.tls {
+            true => text.clone(),
+            false => String::new(),
+        };
+        snapshot::Endpoint {
+            name,
+            backend: of.id,
+            origin: Origin {
+                tls: target.tls,
+                host: target.host.clone(),
+                port: target.port,
+                protocol: of.protocol,
+                ca_file: certified(&of.ca_file),
+                certificate: certified(&of.certificate),
+                proxy,
+                is_kept_off_the_link: of.has_tools || of.is_elsewhere,
+                is_kept_off_the_machine: of.is_elsewhere,
+                tls_name: of.tls_name.clone().filter(|_| target.tls),
+                alt_names: match target.tls {
+                    true => Arc::clone(&of.alt_names),
+                    false => Arc::default(),
+                },
+            },
+            authority: target.authority.clone(),
+            base_path: target.base_path.clone(),
+            weight: address.weight,
+            auth,
+            edits: address.edits,
+        }
+    }
+
+    /// Whether an address ends where the API begins.
+    fn check_path(&mut self, written: &Backend, target: &At<Target>, at_root: bool) {
+        let base_path = &target.value.base_path;
+        if base_path.is_empty() && !at_root {
+            let is = "has no path, so calls would go to /chat/completions";
+            let hint = format!("{ADD_ROOT}{OR_AT_ROOT}");
+            self.refuse(target, is, hint);
+        }
+        if is_at_root(written) && base_path.ends_with(OPENAI_OF_BEDROCK) {
+            let hint = "end the address before that path; or write dialect: openai";
+            let is = "is where Bedrock speaks openai, and its own API is at the root";
+            self.refuse(target, is, hint);
+        }
+        if let Some(call) = policy::operation::call_at_end(base_path) {
+            let says = format!(
+                "{} ends with the path of a call, so calls would go to …/{call}/{call}",
+                target.shown
+            );
+            let hint = "end it at the API's root, before the path of the call";
+            self.fault(&target.place, says, hint);
+        }
     }
 
     /// What translates its calls, where it says what it speaks.
