@@ -13,7 +13,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use policy::batches::{
+use policy::batch_store::{
     At, Away, BatchStore, GivenUp, Kind, Listed, NotKept, Owner, Page, Thing, Unsettled,
 };
 use policy::caller::Later;

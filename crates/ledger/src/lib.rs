@@ -71,7 +71,7 @@ pub use only::Only;
 pub use open::{OpenError, Recovered};
 pub use owner::Owner;
 pub use place::FILES;
-pub use policy::batches::Thing;
+pub use policy::batch_store::Thing;
 pub use postgres::{ShipError, Shipper, Shipping};
 pub use prices::{KnownPrice, Prices};
 pub use read::{Period, ReadError, Reader, Stored};

@@ -1,26 +1,32 @@
 //! Errors, named by blame, and their words.
 //!
 //! Invariant: no text here repeats a credential, a prompt, or an upstream's words.
-//! Not here: their statuses and codes (`classes`), how the answer is written (`reply`), how the errors of an API differ (`wire::dialect`), faults of a configuration (`config`).
+//! Not here: parts of their words (`words`), which one a request gets for what it asks for (`of_request`), their statuses and codes (`classes`), how
+//! the answer is written (`reply`), how the errors of an API differ (`wire::dialect`), faults of a configuration (`config`).
 
+mod batches;
 mod classes;
+mod of_request;
 mod reply;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use wire::batch::Api;
 use wire::call::CallFault;
 pub use wire::dialect::ErrorFormat;
-use wire::head::RequestHead;
 use wire::http1::HeadFault;
 
+pub use self::batches::BatchRefusal;
 pub use self::reply::{LocalReply, escape};
+use self::words::{
+    base_by, base_of, budget_of, colon, counted, kept_here, refused, seconds, unpriced, way_out,
+    window,
+};
 use crate::budget::Every;
 use crate::failure::Failure;
 use crate::limit::{Kind, Rate};
 use crate::mcp::CallersToken;
-use crate::operation::meant;
 use crate::whose::Holder;
 
 /// Why the gate answers itself.
@@ -100,20 +106,9 @@ pub enum Refusal {
         /// Method and path; visible ASCII, of bounded length.
         call: String,
     },
-    /// A call of files or batches, which no route of the workload keeps for its API.
-    #[error(
-        "{call}: files and batches are kept on a route that says `batches`, and no route of this workload says it{}",
-        api.map_or("", |api| match api {
-            Api::OpenAi => " for OpenAI's API (`batches: { api: openai }`)",
-            Api::Anthropic => " for Anthropic's API (`batches: { api: anthropic }`)",
-        })
-    )]
-    NoBatches {
-        /// Method and path; visible ASCII, of bounded length.
-        call: String,
-        /// Whose API alone has it.
-        api: Option<Api>,
-    },
+    /// A call of files or batches.
+    #[error(transparent)]
+    Batches(#[from] BatchRefusal),
     /// A call of plain HTTP that no route of the workload takes.
     #[error("no route of this workload takes {call}")]
     RouteNotFound {
@@ -530,58 +525,6 @@ pub enum Refusal {
     /// The same of a response that is asked for by its id.
     #[error("no response of this id is kept here for you, or no longer")]
     ResponseNotFound,
-    /// A call of a batch may not be made, or cannot be read.
-    #[error("call {line} of the batch is refused: {says}")]
-    BatchCall {
-        /// Its number, from 1: of a file that of its line.
-        line: usize,
-        /// Why.
-        says: Box<str>,
-    },
-    /// The upload of a file cannot be read, or the file is for what none may be.
-    #[error("{says}")]
-    Upload {
-        /// What of it.
-        says: Box<str>,
-    },
-    /// A file or a batch is not there, or is another's.
-    #[error("no {what} of this id is there for you")]
-    NotKept {
-        /// Which of the two.
-        what: &'static str,
-    },
-    /// As many batches of the workload as may be are not charged yet.
-    #[error(
-        "{most} batches of this workload are not counted yet, which is as many as may be; the next one is made once one of them is over and counted"
-    )]
-    TooManyBatches {
-        /// How many.
-        most: u32,
-    },
-    /// The workload keeps as many files or batches as may be.
-    #[error("this workload keeps as many files and batches as may be; remove some")]
-    TooManyKept,
-    /// What is to be removed tells what a batch used, which is not counted yet.
-    #[error(
-        "this holds the result of a batch that is not counted yet; it can be removed once the batch is over and counted"
-    )]
-    BatchUncounted,
-    /// Nobody can say whose files and batches are now.
-    #[error("the gateway cannot look up now whose files and batches are")]
-    BatchesUnavailable,
-    /// The caller may ask for this model, and not in batches.
-    #[error(
-        "model {model:?} is available to this workload and not in batches: the route that takes it is not the one with `batches`"
-    )]
-    ModelNotBatched {
-        /// The model.
-        model: String,
-    },
-    /// It was made at its provider, and the disk took no note of whose it is.
-    #[error(
-        "this was made at the provider, and the gateway's disk did not take whose it is: nobody can reach it here; sent again, it would be made once more"
-    )]
-    MadeNotKept,
     /// A filter of the answer's way refuses it.
     #[error("the answer was refused by a filter of its route")]
     Filtered {
@@ -631,41 +574,6 @@ pub enum Refusal {
     Bug(&'static str),
 }
 
-/// Longest path that a message repeats.
-const PATH_SHOWN: usize = 128;
-
-/// Method and path of a request, for a message.
-fn call_of(head: &RequestHead) -> String {
-    let path = head.path();
-    let shown = path.get(..PATH_SHOWN).unwrap_or(path);
-    let cut = if shown.len() < path.len() { "…" } else { "" };
-    format!("{} {shown}{cut}", head.method_text())
-}
-
-/// The base URL by which a call of the table comes.
-fn base_of(meant: &str) -> &'static str {
-    match meant.starts_with("messages") {
-        true => "a base URL without /v1 at its end, which Anthropic's SDKs add themselves",
-        false => "a base URL that ends in /v1, once and without a slash behind it",
-    }
-}
-
-/// What the gate may keep in the upstream's place.
-fn kept_here(member: &str) -> &'static str {
-    match member {
-        "previous_response_id" => " have the gate keep responses (`responses.store`),",
-        _ => "",
-    }
-}
-
-/// What is known of a base URL, by a call that is none.
-fn base_by(call: &str) -> &'static str {
-    match call.contains(" /v1/v1beta") {
-        true => "a base URL for Google's SDKs ends without /v1, as they add their own version",
-        false => "a base URL ends in /v1, once",
-    }
-}
-
 impl Refusal {
     /// A limit holds too little for the call now.
     pub(crate) fn over(kind: Kind, rate: Rate, holder: Holder, wait: Duration) -> Self {
@@ -677,127 +585,6 @@ impl Refusal {
             wait,
         }
     }
-
-    /// Of a request for an operation that nobody allows.
-    #[cold]
-    #[must_use]
-    pub fn operation(head: &RequestHead) -> Self {
-        let call = call_of(head);
-        let asked = wire::batch::asked(head.method, head.path());
-        match (asked, meant(head.path())) {
-            (Some(Ok(named)), _) => Self::NoBatches {
-                call,
-                api: named.api,
-            },
-            (_, Some(meant)) => Self::OtherPath {
-                call,
-                meant,
-                is_below_root: true,
-            },
-            (_, None) => Self::Operation { call },
-        }
-    }
-
-    /// Of a request for what is served over a WebSocket, and which does not ask for one.
-    #[cold]
-    pub(crate) fn no_websocket(head: &RequestHead) -> Self {
-        let call = call_of(head);
-        Self::NoWebSocket { call }
-    }
-
-    /// Of a request for a path that is not below the API's root.
-    #[cold]
-    #[must_use]
-    pub(crate) fn path(head: &RequestHead) -> Self {
-        match meant(head.path()) {
-            Some(meant) => Self::OtherPath {
-                call: call_of(head),
-                meant,
-                is_below_root: false,
-            },
-            None => Self::NoSuchPath,
-        }
-    }
-
-    /// Of a request of plain HTTP for which there is no route.
-    #[cold]
-    #[must_use]
-    pub(crate) fn route_not_found(head: &RequestHead) -> Self {
-        let call = call_of(head);
-        Self::RouteNotFound { call }
-    }
-}
-
-/// What somebody said, behind a colon where it is something.
-fn colon(says: &str) -> String {
-    if says.is_empty() {
-        String::new()
-    } else {
-        format!(": {says}")
-    }
-}
-
-/// So many of a kind, in words.
-fn counted(amount: u64, what: &str) -> String {
-    match (amount, what.strip_suffix('s')) {
-        (1, Some(one)) => format!("1 {one}"),
-        _ => format!("{amount} {what}"),
-    }
-}
-
-/// A window as configurations write it.
-fn window(per: Duration) -> String {
-    let whole = [(86_400, 'd'), (3_600, 'h'), (60, 'm')];
-    let mut whole = whole
-        .into_iter()
-        .filter(|(unit, _)| per.as_secs() > 0 && per.as_secs().is_multiple_of(*unit));
-    match whole.next().filter(|_| per.subsec_nanos() == 0) {
-        Some((unit, letter)) => format!("{}{letter}", per.as_secs() / unit),
-        None => format!("{per:?}"),
-    }
-}
-
-/// Whole seconds, as `retry-after` says them.
-fn seconds(wait: Duration) -> u64 {
-    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
-}
-
-/// What a server did to a caller's token.
-fn refused(token: &CallersToken) -> String {
-    match token {
-        CallersToken::Brought(header) => format!("refused the token in the header {header}"),
-        CallersToken::Missing(header) => {
-            format!("wants a token of its caller's, in the header {header}")
-        }
-        CallersToken::Given => "refused the token that was given for yours".to_owned(),
-    }
-}
-
-/// What a caller can do whose call its budget never admits.
-fn way_out(is_fixed: bool) -> &'static str {
-    if is_fixed {
-        "ask for a larger budget"
-    } else {
-        "set a lower max_tokens, shorten the prompt, or ask for a larger budget"
-    }
-}
-
-/// A budget, in words.
-fn budget_of(name: Option<&str>, holder: Option<Holder>) -> String {
-    match (name, holder) {
-        (Some(name), None) => format!("the budget {name:?}"),
-        (Some(name), Some(holder)) => format!("the budget {name:?} for {}", holder.as_str()),
-        (None, Some(holder)) => format!("{}'s own budget", holder.as_str()),
-        (None, None) => "a budget of this caller's own".to_owned(),
-    }
-}
-
-/// What has no price, in words.
-fn unpriced(model: &str) -> String {
-    if model.is_empty() {
-        return "a call that names no model".to_owned();
-    }
-    format!("the model {model:?}")
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub use self::upstream::{
 };
 use crate::authority::Rules;
 use crate::authorizer::Authorizer;
-use crate::batches::{BatchStore, Batches};
+use crate::batch_store::{BatchStore, Batches};
 use crate::billing::{BilledBy, Billing};
 use crate::budget::Budgets;
 use crate::caller::Caller;

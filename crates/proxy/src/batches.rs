@@ -3,7 +3,7 @@
 //! Who calls, what is allowed, what is left and what is recorded is `policy::front`'s, in its order. What is sent is read whole first:
 //! a file of calls goes upstream only once each of its calls was looked at.
 //! Invariant: an id that goes upstream is the caller's own; what is made there is kept as the caller's before anybody is told its id.
-//! Not here: whose what is (`policy::batches::BatchStore`), what a batch asks for (`wire::batch`).
+//! Not here: whose what is (`policy::batch_store::BatchStore`), what a batch asks for (`wire::batch`).
 
 mod answer;
 mod lists;
@@ -17,11 +17,11 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use policy::attempt::Failure;
-use policy::batches::{At, Away, Kind, Owner, Thing};
-use policy::batching::{self, Checked, Checker, affordable};
+use policy::batch_store::{At, Away, Kind, Owner, Thing};
+use policy::batches::{self, Checked, Checker, affordable};
 use policy::front::Http;
 use policy::operation::Operation;
-use policy::refusal::Refusal;
+use policy::refusal::{BatchRefusal, Refusal};
 use wire::batch::{Api, Asked, Named, Object, asked};
 use wire::head::RequestHead;
 
@@ -97,7 +97,7 @@ async fn serve_call<D: Downstream>(
     deadline: &mut Deadline,
 ) -> Result<(), Stop> {
     identify(call, &who, client).await?;
-    let api = batching::api_of(&named, head);
+    let api = batches::api_of(&named, head);
     call.choose(api, head)?;
     let view = Rc::clone(&call.view);
     let chosen = call.chosen(api, view.snapshot())?;
@@ -189,8 +189,8 @@ async fn kept(call: &mut Call, of: &Arrived<'_>, at: At) -> Result<Thing, Stop> 
     let store = call.store()?;
     match store.find(of.owner.clone(), at).await {
         Ok(Some(thing)) => Ok(thing),
-        Ok(None) => Err(call.refuse(Refusal::NotKept { what })),
-        Err(Away) => Err(call.refuse(Refusal::BatchesUnavailable)),
+        Ok(None) => Err(call.refuse(BatchRefusal::NotKept { what })),
+        Err(Away) => Err(call.refuse(BatchRefusal::Unavailable)),
     }
 }
 
@@ -212,9 +212,9 @@ async fn named_one<D: Downstream>(
             Ok(None) => {}
             Ok(Some(batch)) => {
                 store.hurry(&batch);
-                return Err(call.refuse(Refusal::BatchUncounted));
+                return Err(call.refuse(BatchRefusal::Uncounted));
             }
-            Err(Away) => return Err(call.refuse(Refusal::BatchesUnavailable)),
+            Err(Away) => return Err(call.refuse(BatchRefusal::Unavailable)),
         }
     }
     let began = send::sent(call, &send::ToProvider::of(of, None), client).await?;
@@ -230,7 +230,7 @@ async fn named_one<D: Downstream>(
     }
     if is_removal {
         if store.remove(of.at()).await.is_err() {
-            return Err(call.fail(Refusal::BatchesUnavailable));
+            return Err(call.fail(BatchRefusal::Unavailable));
         }
         return answer::told(call, status, &body, client).await;
     }
@@ -244,7 +244,7 @@ async fn named_one<D: Downstream>(
     }
     let told = made::keep_told(&*store, &thing, &object, body.clone()).await;
     if told.is_err() {
-        return Err(call.fail(Refusal::BatchesUnavailable));
+        return Err(call.fail(BatchRefusal::Unavailable));
     }
     answer::told(call, status, &body, client).await
 }
@@ -267,7 +267,7 @@ async fn looked_at<D: Downstream>(
         let out_of_order = || Refusal::Bug("a batch of nobody");
         let workload = workload.ok_or_else(out_of_order)?;
         let (chosen, ..) =
-            batching::allowed(s, workload, |of, _| of.api == api).ok_or_else(out_of_order)?;
+            batches::allowed(s, workload, |of, _| of.api == api).ok_or_else(out_of_order)?;
         let checker = Checker {
             s,
             workload,
@@ -281,7 +281,7 @@ async fn looked_at<D: Downstream>(
             }
             None => {
                 let requests = wire::batch::Requests::of(&body);
-                let requests = requests.map_err(|fault| Refusal::Upload {
+                let requests = requests.map_err(|fault| BatchRefusal::Upload {
                     says: fault.to_string().into(),
                 })?;
                 checker.all(requests, &body)

@@ -272,7 +272,8 @@ impl Call {
     }
 
     /// Refuses it: it was sent to nobody. It holds nothing, unless it was counted before.
-    pub(crate) fn refuse(&mut self, refusal: Refusal) -> Stop {
+    pub(crate) fn refuse(&mut self, refusal: impl Into<Refusal>) -> Stop {
+        let refusal = refusal.into();
         let now = self.worker.now();
         let ended = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Begun(begun) => begun.refuse(refusal, now),
@@ -288,7 +289,8 @@ impl Call {
     }
 
     /// It was sent, or may have been, and came to no good end.
-    pub(crate) fn fail(&mut self, refusal: Refusal) -> Stop {
+    pub(crate) fn fail(&mut self, refusal: impl Into<Refusal>) -> Stop {
+        let refusal = refusal.into();
         let now = self.worker.now();
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Admitted(admitted) => {

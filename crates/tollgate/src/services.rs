@@ -21,7 +21,7 @@ use policy::secret::Secret;
 use tokio::sync::oneshot;
 
 use ledger::Batches;
-use policy::batches::{BatchStore, Nobody};
+use policy::batch_store::{BatchStore, Nobody};
 
 use crate::descriptions::Descriptions;
 use crate::pickers::Pickers;

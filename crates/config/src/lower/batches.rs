@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use policy::batches::Batches;
+use policy::batch_store::Batches;
 use policy::id::PriceId;
 use policy::price::{Prices, WHOLE};
 use policy::snapshot::Snapshot;

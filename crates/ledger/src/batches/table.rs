@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use policy::batches::{At, GivenUp, Kind, Listed, Maker, NotKept, Owner, Page, Thing, Unsettled};
+use policy::batch_store::{
+    At, GivenUp, Kind, Listed, Maker, NotKept, Owner, Page, Thing, Unsettled,
+};
 use policy::operation::Operation;
 use policy::wire::batch::{Api, Object};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};

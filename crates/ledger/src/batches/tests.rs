@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use policy::batches::{At, Away, BatchStore, Kind, Maker, NotKept, Owner, Page, Thing};
+use policy::batch_store::{At, Away, BatchStore, Kind, Maker, NotKept, Owner, Page, Thing};
 use policy::operation::Operation;
 use policy::wire::batch::Api;
 

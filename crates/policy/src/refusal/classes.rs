@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{LocalReply, Refusal};
+use super::{BatchRefusal, LocalReply, Refusal};
 use crate::failure::Failure;
 use crate::limit::Kind;
 
@@ -45,7 +45,7 @@ impl Refusal {
                 ..
             } => (404, invalid, "unknown_url"),
             Self::OtherPath { .. } => (404, invalid, "operation_not_allowed"),
-            Self::Operation { .. } | Self::NoBatches { .. } | Self::NoWebSocket { .. } => {
+            Self::Operation { .. } | Self::NoWebSocket { .. } => {
                 (404, invalid, "operation_not_allowed")
             }
             Self::RouteNotFound { .. } => (404, invalid, "route_not_found"),
@@ -58,15 +58,7 @@ impl Refusal {
             Self::RealtimeEvent { .. } => (400, invalid, "realtime_event_refused"),
             Self::ResponseGone => (400, invalid, "previous_response_not_found"),
             Self::ResponseNotFound => (404, invalid, "response_not_found"),
-            Self::BatchCall { .. } => (400, invalid, "batch_call_refused"),
-            Self::Upload { .. } => (400, invalid, "upload_invalid"),
-            Self::NotKept { what: "file" } => (404, invalid, "file_not_found"),
-            Self::NotKept { .. } => (404, invalid, "batch_not_found"),
-            Self::TooManyBatches { .. } => (429, "rate_limit_error", "batches_uncounted"),
-            Self::TooManyKept => (429, "rate_limit_error", "too_many_kept"),
-            Self::BatchUncounted => (409, invalid, "batch_uncounted"),
-            Self::MadeNotKept => (500, "server_error", "made_not_kept"),
-            Self::BatchesUnavailable => (503, "server_error", "batches_unavailable"),
+            Self::Batches(refusal) => refusal.class(),
             Self::Method { .. } => (405, invalid, "method_not_allowed"),
             Self::HostNotAllowed => (421, invalid, "host_not_allowed"),
             Self::Misdirected => (421, invalid, "misdirected_request"),
@@ -105,10 +97,9 @@ impl Refusal {
             // By a 401 a client would renew its token for the gate, which is good.
             Self::McpTokenRefused { .. } => (403, "permission_error", "mcp_token_refused"),
             Self::McpAmbiguous { .. } => (200, invalid, "mcp_ambiguous_name"),
-            Self::ModelNotFound { .. }
-            | Self::ModelNotOwn { .. }
-            | Self::ModelNotBatched { .. }
-            | Self::ModelBesides { .. } => (404, invalid, "model_not_found"),
+            Self::ModelNotFound { .. } | Self::ModelNotOwn { .. } | Self::ModelBesides { .. } => {
+                (404, invalid, "model_not_found")
+            }
             Self::OwnModelRequired | Self::ModelRequired => (400, invalid, "model_required"),
             Self::ModelUnread => (403, "permission_error", "operation_not_allowed"),
             Self::Limited { .. } => (429, "rate_limit_error", "rate_limit_exceeded"),
@@ -168,7 +159,7 @@ impl Refusal {
                 Self::Overloaded
                 | Self::AnswersUntaken
                 | Self::LedgerUnavailable
-                | Self::BatchesUnavailable
+                | Self::Batches(BatchRefusal::Unavailable)
                 | Self::NoneReady
                 | Self::AuthorizerUnavailable
                 | Self::IdentityUnavailable
@@ -190,10 +181,11 @@ impl Refusal {
             },
             should_retry: matches!(
                 self,
-                Self::TooManyBatches { .. }
-                    | Self::TooManyKept
-                    | Self::MadeNotKept
-                    | Self::LargerThanLimit { .. }
+                Self::Batches(
+                    BatchRefusal::TooMany { .. }
+                        | BatchRefusal::TooManyKept
+                        | BatchRefusal::MadeNotKept
+                ) | Self::LargerThanLimit { .. }
                     | Self::LargerThanBudget { .. }
                     | Self::BudgetExhausted { .. }
             )
@@ -211,7 +203,7 @@ impl Refusal {
             | Self::Unpicked { .. }
             | Self::UpstreamCredential
             | Self::McpCredential { .. }
-            | Self::MadeNotKept
+            | Self::Batches(BatchRefusal::MadeNotKept)
             | Self::McpNotBridged { .. }
             | Self::Bug(_) => true,
             _ => false,

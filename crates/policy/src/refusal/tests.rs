@@ -10,7 +10,7 @@ use wire::call::{Boundary, CallHead, CallScanner};
 use wire::head::RequestHead;
 use wire::http1::{HeadFault, HeadFaultKind};
 
-use super::{ErrorFormat, LocalReply, Refusal, escape};
+use super::{BatchRefusal, ErrorFormat, LocalReply, Refusal, escape};
 use crate::attempt::Failure;
 use crate::budget::Every;
 use crate::limit::Kind;
@@ -80,10 +80,11 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::Operation {
             call: "POST /v1/unknown".to_owned(),
         },
-        Refusal::NoBatches {
+        BatchRefusal::NoRoute {
             call: "POST /v1/batches".to_owned(),
             api: Some(Api::OpenAi),
-        },
+        }
+        .into(),
         Refusal::Operation {
             call: "POST /v1/v1beta/models/m:generateContent".to_owned(),
         },
@@ -161,23 +162,26 @@ fn every_refusal() -> Vec<Refusal> {
         },
         Refusal::ResponseGone,
         Refusal::ResponseNotFound,
-        Refusal::BatchCall {
+        BatchRefusal::Call {
             line: 2,
             says: "the model `gpt-4` does not exist or you do not have access to it".into(),
-        },
-        Refusal::Upload {
+        }
+        .into(),
+        BatchRefusal::Upload {
             says: "the form has no part `file`".into(),
-        },
-        Refusal::NotKept { what: "file" },
-        Refusal::NotKept { what: "batch" },
-        Refusal::TooManyBatches { most: 100 },
-        Refusal::TooManyKept,
-        Refusal::BatchUncounted,
-        Refusal::BatchesUnavailable,
-        Refusal::MadeNotKept,
-        Refusal::ModelNotBatched {
+        }
+        .into(),
+        BatchRefusal::NotKept { what: "file" }.into(),
+        BatchRefusal::NotKept { what: "batch" }.into(),
+        BatchRefusal::TooMany { most: 100 }.into(),
+        BatchRefusal::TooManyKept.into(),
+        BatchRefusal::Uncounted.into(),
+        BatchRefusal::Unavailable.into(),
+        BatchRefusal::MadeNotKept.into(),
+        BatchRefusal::ModelNotBatched {
             model: "text-embedding-3-small".to_owned(),
-        },
+        }
+        .into(),
         Refusal::SharedAccount {
             member: "previous_response_id",
         },
@@ -329,7 +333,7 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::OtherPath { .. } => "OtherPath",
         Refusal::NoWebSocket { .. } => "NoWebSocket",
         Refusal::Operation { .. } => "Operation",
-        Refusal::NoBatches { .. } => "NoBatches",
+        Refusal::Batches(BatchRefusal::NoRoute { .. }) => "NoBatches",
         Refusal::RouteNotFound { .. } => "RouteNotFound",
         Refusal::NoCharge { .. } => "NoCharge",
         Refusal::McpRouteNotFound => "McpRouteNotFound",
@@ -353,15 +357,15 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::Background { .. } => "Background",
         Refusal::ResponseGone => "ResponseGone",
         Refusal::ResponseNotFound => "ResponseNotFound",
-        Refusal::BatchCall { .. } => "BatchCall",
-        Refusal::Upload { .. } => "Upload",
-        Refusal::NotKept { .. } => "NotKept",
-        Refusal::TooManyBatches { .. } => "TooManyBatches",
-        Refusal::TooManyKept => "TooManyKept",
-        Refusal::BatchUncounted => "BatchUncounted",
-        Refusal::BatchesUnavailable => "BatchesUnavailable",
-        Refusal::MadeNotKept => "MadeNotKept",
-        Refusal::ModelNotBatched { .. } => "ModelNotBatched",
+        Refusal::Batches(BatchRefusal::Call { .. }) => "BatchCall",
+        Refusal::Batches(BatchRefusal::Upload { .. }) => "Upload",
+        Refusal::Batches(BatchRefusal::NotKept { .. }) => "NotKept",
+        Refusal::Batches(BatchRefusal::TooMany { .. }) => "TooManyBatches",
+        Refusal::Batches(BatchRefusal::TooManyKept) => "TooManyKept",
+        Refusal::Batches(BatchRefusal::Uncounted) => "BatchUncounted",
+        Refusal::Batches(BatchRefusal::Unavailable) => "BatchesUnavailable",
+        Refusal::Batches(BatchRefusal::MadeNotKept) => "MadeNotKept",
+        Refusal::Batches(BatchRefusal::ModelNotBatched { .. }) => "ModelNotBatched",
         Refusal::SharedAccount { .. } => "SharedAccount",
         Refusal::SharedAddress { .. } => "SharedAddress",
         Refusal::Method { .. } => "Method",
@@ -504,7 +508,7 @@ fn only_what_time_heals_says_when_to_try_again() {
                 | Refusal::Overloaded
                 | Refusal::AnswersUntaken
                 | Refusal::LedgerUnavailable
-                | Refusal::BatchesUnavailable
+                | Refusal::Batches(BatchRefusal::Unavailable)
                 | Refusal::AuthorizerUnavailable
                 | Refusal::CredentialFailures { .. }
                 | Refusal::IdentityUnavailable

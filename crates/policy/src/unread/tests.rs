@@ -301,7 +301,7 @@ fn nothing_outside_the_table_passes_whatever_a_path_looks_like() {
                     Ok(None) => panic!("{path}: neither listed nor refused"),
                     Err(
                         Refusal::Operation { .. }
-                        | Refusal::NoBatches { .. }
+                        | Refusal::Batches(_)
                         | Refusal::OtherPath { .. }
                         | Refusal::NoWebSocket { .. }
                         | Refusal::Method { .. },

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use policy::batches::Batches;
-use policy::batching::{Late, Used, allowed, charge_late, price_of};
+use policy::batch_store::Batches;
+use policy::batches::{Late, Used, allowed, charge_late, price_of};
 use policy::billing::BilledBy;
 use policy::budget::Unit;
 use policy::caller::{Caller, OwnBudget, OwnLimit};

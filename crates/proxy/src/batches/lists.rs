@@ -1,10 +1,10 @@
 //! Lists of files and batches: the caller's own, from what is kept of them here.
 //!
 //! Invariant: the provider's list is of a whole account, and is never asked for.
-//! Not here: where they are kept (`policy::batches::BatchStore`).
+//! Not here: where they are kept (`policy::batch_store::BatchStore`).
 
-use policy::batches::{Page, Thing};
-use policy::refusal::{Refusal, escape};
+use policy::batch_store::{Page, Thing};
+use policy::refusal::{BatchRefusal, Refusal, escape};
 use wire::batch::Api;
 use wire::head::percent_decoded;
 
@@ -31,9 +31,9 @@ pub(super) async fn serve<D: Downstream>(
         Ok(Some(found)) => found,
         Ok(None) => {
             let what = of.kind().as_str();
-            return Err(call.refuse(Refusal::NotKept { what }));
+            return Err(call.refuse(BatchRefusal::NotKept { what }));
         }
-        Err(_away) => return Err(call.refuse(Refusal::BatchesUnavailable)),
+        Err(_away) => return Err(call.refuse(BatchRefusal::Unavailable)),
     };
     let listed = listed(of.api, &things, has_more);
     drop(things);

@@ -1,19 +1,19 @@
 //! What is made: a file that is sent, a batch that is begun.
 //!
 //! Invariant: once it was sent it is kept as the caller's, also where the caller has left meanwhile.
-//! Not here: what may be asked for (`policy::batching::Checker`).
+//! Not here: what may be asked for (`policy::batches::Checker`).
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use policy::attempt::Failure;
-use policy::batches::{At, Away, BatchStore, Kind, NotKept, OF_CALLS, PURPOSES, Thing};
-use policy::batching;
+use policy::batch_store::{At, Away, BatchStore, Kind, NotKept, OF_CALLS, PURPOSES, Thing};
+use policy::batches;
 use policy::front::Http;
 use policy::id::BackendId;
 use policy::operation::Operation;
-use policy::refusal::Refusal;
+use policy::refusal::{BatchRefusal, Refusal};
 use wire::batch::{Api, Asked, Object, creation};
 use wire::call::{Boundary, Upload};
 use wire::head::Known;
@@ -52,8 +52,8 @@ pub(super) async fn serve<D: Downstream>(
     let store = call.store()?;
     match store.has_room(of.owner.workload.clone()).await {
         Ok(true) => {}
-        Ok(false) => return Err(call.refuse(Refusal::TooManyKept)),
-        Err(Away) => return Err(call.refuse(Refusal::BatchesUnavailable)),
+        Ok(false) => return Err(call.refuse(BatchRefusal::TooManyKept)),
+        Err(Away) => return Err(call.refuse(BatchRefusal::Unavailable)),
     }
     admitted_for(call, of, &calls, who, client).await?;
     let (status, told) = made(call, of, (kind, body), calls, client).await?;
@@ -72,7 +72,7 @@ async fn uploaded<D: Downstream>(
     let (Some(kind), Some(boundary)) = (kind, boundary) else {
         return Err(call.refuse(Refusal::FormType));
     };
-    let refused = |says: String| Refusal::Upload { says: says.into() };
+    let refused = |says: String| BatchRefusal::Upload { says: says.into() };
     let upload = match Upload::read(&boundary, body) {
         Ok(upload) => upload,
         Err(fault) => return Err(call.refuse(refused(fault.to_string()))),
@@ -118,7 +118,7 @@ async fn begun<D: Downstream>(
                 Ok(asked) => asked,
                 Err(fault) => {
                     let says = fault.to_string().into();
-                    return Err(call.refuse(Refusal::Upload { says }));
+                    return Err(call.refuse(BatchRefusal::Upload { says }));
                 }
             };
             let at = At {
@@ -129,12 +129,12 @@ async fn begun<D: Downstream>(
             let file = kept(call, of, at).await?;
             if file.calls.is_empty() {
                 let says = "the file of `input_file_id` is none of calls: it was not sent with the purpose `batch`";
-                return Err(call.refuse(Refusal::Upload { says: says.into() }));
+                return Err(call.refuse(BatchRefusal::Upload { says: says.into() }));
             }
             let others = |(of, _): &(Operation, _)| asked.operation.is_some_and(|said| said != *of);
             if file.calls.iter().any(others) {
                 let says = "the member `endpoint` is not the `url` of all calls of the file";
-                return Err(call.refuse(Refusal::Upload { says: says.into() }));
+                return Err(call.refuse(BatchRefusal::Upload { says: says.into() }));
             }
             file.calls
         }
@@ -146,8 +146,8 @@ async fn begun<D: Downstream>(
     let store = call.store()?;
     match store.unsettled_of(of.owner.workload.clone()).await {
         Ok(count) if count < u64::from(most) => Ok((kind, calls)),
-        Ok(_) => Err(call.refuse(Refusal::TooManyBatches { most })),
-        Err(Away) => Err(call.refuse(Refusal::BatchesUnavailable)),
+        Ok(_) => Err(call.refuse(BatchRefusal::TooMany { most })),
+        Err(Away) => Err(call.refuse(BatchRefusal::Unavailable)),
     }
 }
 
@@ -203,7 +203,7 @@ async fn made<D: Downstream>(
         kind,
         id: "".into(),
         owner: of.owner.clone(),
-        maker: batching::maker(record),
+        maker: batches::maker(record),
         created_unix_ms: record.started_unix_ms,
         calls,
         object: Bytes::new(),
@@ -211,9 +211,9 @@ async fn made<D: Downstream>(
     };
     // It counts, and the disk takes more, before there is anything that could be nobody's.
     let Ok(begun) = store.begin(thing.clone()).await else {
-        return Err(call.refuse(Refusal::BatchesUnavailable));
+        return Err(call.refuse(BatchRefusal::Unavailable));
     };
-    let user = batching::unkept_user(record);
+    let user = batches::unkept_user(record);
     // From here on it may have gone out.
     let backend = send::goes_to(call, of.api)?;
     let id = call.id.clone();
@@ -254,7 +254,7 @@ async fn made<D: Downstream>(
         Ok(Err(Unmade::Unreadable | Unmade::NotKept(NotKept::Taken))) => {
             Err(call.fail(Refusal::Upstream(Failure::BadResponse)))
         }
-        Ok(Err(Unmade::NotKept(NotKept::Away))) => Err(call.fail(Refusal::MadeNotKept)),
+        Ok(Err(Unmade::NotKept(NotKept::Away))) => Err(call.fail(BatchRefusal::MadeNotKept)),
         Err(_cut) => Err(call.fail(Refusal::Bug("what makes files and batches ended"))),
     }
 }

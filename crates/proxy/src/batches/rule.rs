@@ -5,10 +5,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use policy::batches::{BatchStore, Batches, Owner};
-use policy::batching::{self, Checker};
+use policy::batch_store::{BatchStore, Batches, Owner};
+use policy::batches::{self, Checker};
 use policy::front::{Call as AskedCall, Env, Http};
-use policy::refusal::Refusal;
+use policy::refusal::{BatchRefusal, Refusal};
 use policy::route::Chosen;
 use policy::snapshot::{Backend, Snapshot};
 use wire::batch::Api;
@@ -25,7 +25,7 @@ impl Call {
         let Some(workload) = workload else {
             return Err(self.refuse(OUT_OF_ORDER));
         };
-        match batching::chosen(view.snapshot(), workload, api, head) {
+        match batches::chosen(view.snapshot(), workload, api, head) {
             Ok(_) => Ok(()),
             Err(refusal) => Err(self.refuse(refusal)),
         }
@@ -38,7 +38,7 @@ impl Call {
         s: &'s Snapshot,
     ) -> Option<(Chosen<'s>, &'s Batches, &'s Backend)> {
         let workload = self.record()?.workload?;
-        batching::allowed(s, workload, |of, _| of.api == api)
+        batches::allowed(s, workload, |of, _| of.api == api)
     }
 
     /// The same, of which there is one.
@@ -66,7 +66,7 @@ impl Call {
     /// Who knows whose what is.
     pub(super) fn store(&mut self) -> Result<Arc<dyn BatchStore>, Stop> {
         let store = self.view.snapshot().batches.clone();
-        store.ok_or_else(|| self.refuse(Refusal::BatchesUnavailable))
+        store.ok_or_else(|| self.refuse(BatchRefusal::Unavailable))
     }
 
     /// Asks something of what its caller may.

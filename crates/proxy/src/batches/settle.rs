@@ -3,7 +3,7 @@
 //! One worker of the process does it, beside its calls: one question of a backend at a time, a piece of a result at a time.
 //! Invariant: a batch's row has one name for ever, so that it is one row however often it is entered; limits and budgets are charged for a
 //! row that is not on disk, once in a process, as they are at that moment. A batch counts as charged once its rows are on disk, and not before.
-//! Not here: what it used (`sums`), what that costs (`policy::batching`), where rows and batches are kept (`ledger`).
+//! Not here: what it used (`sums`), what that costs (`policy::batches`), where rows and batches are kept (`ledger`).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::batches::{At, Away, BatchStore, Batches, Thing};
-use policy::batching::{Late, Used, allowed, caller, charge_late, given_up};
+use policy::batch_store::{At, Away, BatchStore, Batches, Thing};
+use policy::batches::{Late, Used, allowed, caller, charge_late, given_up};
 use policy::caller::Caller;
 use policy::clock::Mono;
 use policy::id::{BackendId, EndpointId, WorkloadId};

@@ -1,14 +1,14 @@
 //! What a batch that is over used: what its provider says of all of it, or else what its result tells line by line as it comes.
 //!
 //! Invariant: what is not known is no sum: zeros that stand until the provider knows, a result that is not named yet, or that breaks off.
-//! Not here: who asks when, and what becomes of the sums (`settle`); reading lines (`wire::batch`); what they cost (`policy::batching`).
+//! Not here: who asks when, and what becomes of the sums (`settle`); reading lines (`wire::batch`); what they cost (`policy::batches`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use policy::batches::Thing;
-use policy::batching::{Late, Used, answered, pieces, price_of};
+use policy::batch_store::Thing;
+use policy::batches::{Late, Used, answered, pieces, price_of};
 use policy::id::{BackendId, PriceId};
 use policy::operation::Operation;
 use policy::snapshot::Snapshot;

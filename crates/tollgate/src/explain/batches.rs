@@ -6,13 +6,13 @@
 
 use bytes::Bytes;
 use policy::authorizer::{Asked as AskedOutside, Authorization};
-use policy::batches::OF_CALLS;
-use policy::batching::{self, Checked, Checker, affordable};
+use policy::batch_store::OF_CALLS;
+use policy::batches::{self, Checked, Checker, affordable};
 use policy::caller::Peer;
 use policy::exchange::Env;
 use policy::front::{Begun, Call, Ended, Http, Identification, Known};
 use policy::record::Record;
-use policy::refusal::{LocalReply, Refusal};
+use policy::refusal::{BatchRefusal, LocalReply, Refusal};
 use wire::batch::{Api, Asked, Calls, Requests, asked};
 use wire::call::{Boundary, Upload};
 use wire::head::{Known as Name, RequestHead};
@@ -57,11 +57,11 @@ async fn judged(
         }
     };
     let refuse = |known: Known, refusal| Box::new(known.refuse(refusal, now));
-    let api = batching::api_of(&named, head);
+    let api = batches::api_of(&named, head);
     let Some(workload) = known.record().workload else {
         return Err(refuse(known, Refusal::CredentialMissing));
     };
-    let chosen = match batching::chosen(s, workload, api, head) {
+    let chosen = match batches::chosen(s, workload, api, head) {
         Ok((chosen, ..)) => chosen,
         Err(refusal) => return Err(refuse(known, refusal)),
     };
@@ -141,7 +141,7 @@ fn read(
         calls: Box::default(),
         count: 0,
     };
-    let unreadable = |says: String| Refusal::Upload { says: says.into() };
+    let unreadable = |says: String| BatchRefusal::Upload { says: says.into() };
     let bytes = Bytes::copy_from_slice(body);
     match (api, asked) {
         (Api::Anthropic, Asked::Create) => {

@@ -85,7 +85,7 @@ fn give_up(
         out,
         "{id} of the workload {workload} is given up by {who}. The gate with this ledger enters its row (`{}`) within seconds, or \
          when it runs next; nothing is charged for it.",
-        policy::batching::BATCH_GIVEN_UP
+        policy::batches::BATCH_GIVEN_UP
     )?;
     Ok(())
 }

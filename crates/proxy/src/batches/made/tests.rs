@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use policy::batches::{Maker, Nobody, Owner};
+use policy::batch_store::{Maker, Nobody, Owner};
 
 use super::*;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wire::usage::{Reading, Usage};
 
 use super::{allowed, caller};
-use crate::batches::{Batches, GivenUp};
+use crate::batch_store::{Batches, GivenUp};
 use crate::caller::Caller;
 use crate::front::{Env, Reservation};
 use crate::id::{EndpointId, PriceId, WorkloadId};

@@ -16,7 +16,7 @@ use crate::exchange::{check_besides, check_state, minds};
 use crate::front::Env;
 use crate::id::WorkloadId;
 use crate::operation::Operation;
-use crate::refusal::Refusal;
+use crate::refusal::{BatchRefusal, Refusal};
 use crate::route::{self, Chosen};
 use crate::snapshot::Snapshot;
 
@@ -54,14 +54,14 @@ impl Checker<'_> {
     ) -> Result<Checked, Refusal> {
         let (mut kinds, mut count) = (BTreeSet::new(), 0);
         for (line, read) in calls {
-            let refused = |says: String| Refusal::BatchCall {
+            let refused = |says: String| BatchRefusal::Call {
                 line,
                 says: says.into(),
             };
             let mut one = read.map_err(|fault| refused(fault.to_string()))?;
             if one.call.stream {
                 let says = "no call of a batch is answered by a stream; leave `stream` out";
-                return Err(refused(says.to_owned()));
+                return Err(refused(says.to_owned()).into());
             }
             let kind = self.one(&mut one, bytes);
             let kind = kind.map_err(|refusal| refused(refusal.to_string()))?;
@@ -71,7 +71,7 @@ impl Checker<'_> {
             let besides = one.call.besides.iter().map(|other| &other.model);
             kinds.extend(besides.map(|model| (operation, Box::from(&**model))));
             if kinds.len() > KINDS_MAX {
-                return Err(refused("a batch asks for at most 64 models".to_owned()));
+                return Err(refused("a batch asks for at most 64 models".to_owned()).into());
             }
             count += 1;
         }
@@ -124,7 +124,7 @@ impl Checker<'_> {
         let is_itself = backend.is_some_and(|backend| backend.model_name(model) == model);
         match (taken.at == self.chosen.at, is_itself) {
             (true, true) => Ok(()),
-            (false, _) => Err(Refusal::ModelNotBatched { model: named() }),
+            (false, _) => Err(BatchRefusal::ModelNotBatched { model: named() }.into()),
             (true, false) => Err(Refusal::ModelNotFound { model: named() }),
         }
     }

@@ -8,7 +8,7 @@ use wire::batch::{Api, Calls};
 use wire::usage::{Reading, Usage};
 
 use super::{Checker, Late, Used, allowed, caller, charge_late, maker, price_of, unkept_user};
-use crate::batches::{Batches, Owner};
+use crate::batch_store::{Batches, Owner};
 use crate::caller::Caller;
 use crate::clock::Mono;
 use crate::fixture::{ONE, RoutePlan, rate, snapshot};
@@ -20,7 +20,7 @@ use crate::model::ModelPattern;
 use crate::operation::Operation;
 use crate::price::{Pico, Price, Rates, Tier, WHOLE};
 use crate::record::Record;
-use crate::refusal::Refusal;
+use crate::refusal::{BatchRefusal, Refusal};
 use crate::revision::Revision;
 use crate::shard::Shard;
 use crate::snapshot::Snapshot;
@@ -84,7 +84,7 @@ fn checked(
     let file = Bytes::copy_from_slice(file.as_bytes());
     let checked = checker.all(Calls::of(&file), &file);
     let checked = checked.map_err(|refusal| match refusal {
-        Refusal::BatchCall { line, .. } => format!("{line}: {refusal}"),
+        Refusal::Batches(BatchRefusal::Call { line, .. }) => format!("{line}: {refusal}"),
         other => panic!("{other}"),
     })?;
     let calls = checked.calls.iter();
