@@ -217,7 +217,7 @@ async fn answer<D: Downstream>(
         Verdict::Counted(asked, tokens) => {
             reply::counted(client, *asked, *tokens, id, &cors, patience).await
         }
-        Verdict::Kept(document) => reply::kept(client, document, id, &cors, patience).await,
+        Verdict::Kept(document) => reply::document(client, document, id, &cors, patience).await,
         Verdict::Login(told) => reply::login(client, told, id, &cors, patience).await,
         Verdict::Preflight(told) => {
             let told = match told {

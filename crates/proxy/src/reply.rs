@@ -332,20 +332,14 @@ pub(crate) async fn models<D: Downstream>(
     patience: Patience<'_>,
 ) -> io::Result<u64> {
     let body = Listing::of(head).answer(names, one.map(|one| &**one));
-    to.begin(200, BodyLength::Length(body.len() as u64));
-    to.date();
-    to.field(b"content-type", b"application/json");
-    to.field(b"x-request-id", id.as_bytes());
-    cors.write(to);
-    to.begun();
-    whole(to, &body, patience).await
+    document(to, &body, id, cors, patience).await
 }
 
 /// Answers with a document of the gate's own.
 ///
 /// # Errors
 /// As [`refuse`].
-pub(crate) async fn kept<D: Downstream>(
+pub(crate) async fn document<D: Downstream>(
     to: &mut D,
     document: &[u8],
     id: &str,
@@ -379,13 +373,7 @@ pub(crate) async fn counted<D: Downstream>(
         _ => "\"input_tokens\"",
     };
     let body = format!("{{{name}:{tokens}}}");
-    to.begin(200, BodyLength::Length(body.len() as u64));
-    to.date();
-    to.field(b"content-type", b"application/json");
-    to.field(b"x-request-id", id.as_bytes());
-    cors.write(to);
-    to.begun();
-    whole(to, body.as_bytes(), patience).await
+    document(to, body.as_bytes(), id, cors, patience).await
 }
 
 async fn whole<D: Downstream>(to: &mut D, body: &[u8], patience: Patience<'_>) -> io::Result<u64> {
