@@ -129,11 +129,19 @@ pub(super) fn stands<const N: usize>(chunk: &[u8], at: usize, wanted: &[u8; N]) 
 #[inline]
 pub(super) fn is_ascii(name: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
+    if name.len() <= 16 {
+        return match (name.first_chunk(), name.last_chunk()) {
+            (Some(first), Some(last)) => {
+                (u64::from_le_bytes(*first) | u64::from_le_bytes(*last)) & HIGH == 0
+            }
+            _ => is_shorter_ascii(name),
+        };
+    }
     match (name.first_chunk(), name.last_chunk()) {
-        (Some(first), Some(last)) if name.len() <= 16 => {
-            (u64::from_le_bytes(*first) | u64::from_le_bytes(*last)) & HIGH == 0
+        (Some(first), Some(last)) if name.len() <= 32 => {
+            let both = u128::from_le_bytes(*first) | u128::from_le_bytes(*last);
+            both & (u128::from(HIGH) << 64 | u128::from(HIGH)) == 0
         }
-        (None, _) => is_shorter_ascii(name),
         _ => name.is_ascii(),
     }
 }

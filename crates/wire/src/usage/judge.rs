@@ -10,9 +10,65 @@ use super::{Reading, Usage};
 impl Report {
     /// What of it can be true.
     pub(crate) fn judge(&self, reading: &mut Reading) {
-        let mut judge = Judge {
-            is_doubtful: self.is_doubtful,
-        };
+        let mut judge = Judge::of(self);
+        match self.usual(&mut judge) {
+            Some(mut usage) => {
+                judge.compare(&mut usage);
+                usage.doubtful = judge.is_doubtful;
+                usage.is_unread = self.is_unread;
+                *reading = Reading::Valid(usage);
+            }
+            None => self.judge_any(reading),
+        }
+    }
+
+    /// What a report says that has no counts but those of nearly all, which are OpenAI's of its chats: most of what could be said is not.
+    /// `None` of another one.
+    #[inline]
+    fn usual(&self, judge: &mut Judge) -> Option<Usage> {
+        let Self {
+            prompt: [prompt, input, asked],
+            completion: [completion, output, made],
+            beside: [prompt_beside, reasoning_beside],
+            total: [total, sum],
+            cache_read,
+            cache_stored,
+            cache_writes: [five_minutes, hour],
+            cached: [cached, input_cached],
+            cached_beside: [cache_hit, cached_alone, cached_content],
+            written: [prompt_written, input_written],
+            audio_prompt: [audio_prompt, input_audio, asked_audio],
+            reasoning: [reasoning, output_reasoning],
+            audio_completion: [audio_completion, output_audio, made_audio],
+            searches,
+            is_doubtful: _,
+            is_unread: _,
+        } = *self;
+        let sums = [input, asked, output, made, sum, prompt_beside];
+        let caches = [cache_read, cache_stored, five_minutes, hour, prompt_written];
+        let cacheds = [input_cached, cache_hit, cached_alone, cached_content];
+        let parts = [input_written, reasoning_beside, output_reasoning];
+        let audio = [input_audio, asked_audio, output_audio, made_audio];
+        let all = |counts: &[Count]| counts.iter().fold(u64::MAX, |all, count| all & count.0);
+        let all = all(&sums) & all(&caches) & all(&cacheds) & all(&parts) & all(&audio);
+        let is_usual = all == Count::ABSENT.0 && prompt.is_readable() && completion.is_readable();
+        is_usual.then(|| Usage {
+            prompt: Some(prompt.0),
+            completion: Some(completion.0),
+            total: judge.count(total),
+            cached: judge.count(cached),
+            reasoning: judge.count(reasoning),
+            audio_prompt: judge.count(audio_prompt),
+            audio_completion: judge.count(audio_completion),
+            searches,
+            ..Usage::default()
+        })
+    }
+
+    /// The same of any report.
+    #[inline(never)]
+    pub(super) fn judge_any(&self, reading: &mut Reading) {
+        let mut judge = Judge::of(self);
         let cache_read = judge.count(self.cache_read);
         let writes = self.cache_writes(&mut judge);
         let stored = writes.five_minutes.unwrap_or(0) + writes.hour.unwrap_or(0);
@@ -98,6 +154,11 @@ struct Judge {
 }
 
 impl Judge {
+    fn of(report: &Report) -> Self {
+        let is_doubtful = report.is_doubtful;
+        Self { is_doubtful }
+    }
+
     #[inline]
     fn count(&mut self, count: Count) -> Option<u64> {
         let tokens = count.tokens();

@@ -28,7 +28,9 @@ pub fn read(raw: &[u8]) -> Reading {
 /// Reads the usage value that starts here into `reading`, in place because it is large. `None` where the
 /// text is not JSON.
 pub(super) fn read_at(reader: &mut Reader<'_>, reading: &mut Reading) -> Option<()> {
-    Report::of_value(reader)?.judge(reading);
+    let mut report = Report::EMPTY;
+    report.read_value(reader)?;
+    report.judge(reading);
     Some(())
 }
 
@@ -98,26 +100,26 @@ impl Report {
     /// Reads a usage value as it stands in a response.
     pub(crate) fn read(raw: &[u8]) -> Self {
         let mut reader = Reader::new(raw);
-        match Self::of_value(&mut reader) {
-            Some(report) if reader.is_at_end() => report,
-            Some(_) | None => Self::NO_OBJECT,
+        let mut report = Self::EMPTY;
+        match report.read_value(&mut reader) {
+            Some(()) if reader.is_at_end() => report,
+            Some(()) | None => Self::NO_OBJECT,
         }
     }
 
-    /// `None` where no whole value starts here.
-    fn of_value(reader: &mut Reader<'_>) -> Option<Self> {
+    /// Reads the value that starts here into an empty report, in place because that is large. `None` where no whole value starts here.
+    fn read_value(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         if reader.kind()? == Kind::Object {
-            return Self::of(reader);
+            return self.read_object(reader);
         }
-        Some(match reader.value()? {
-            (Kind::Null, _) => Self::EMPTY,
-            _ => Self::NO_OBJECT,
-        })
+        if !matches!(reader.value()?, (Kind::Null, _)) {
+            *self = Self::NO_OBJECT;
+        }
+        Some(())
     }
 
     /// `None` where no whole object starts here.
-    fn of(reader: &mut Reader<'_>) -> Option<Self> {
-        let mut report = Self::EMPTY;
+    fn read_object(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let Self {
             prompt: [prompt, input, asked],
             completion: [completion, output, made],
@@ -135,7 +137,7 @@ impl Report {
             searches,
             is_doubtful: _,
             is_unread: _,
-        } = &mut report;
+        } = self;
         let mut goes = None;
         let mut more = reader.open()?;
         while more {
@@ -240,9 +242,9 @@ impl Report {
             more = reader.more()?;
         }
         if let Some(goes) = goes {
-            report.take_iterations(goes);
+            self.take_iterations(goes);
         }
-        Some(report)
+        Some(())
     }
 
     /// Has the counts of all goes of a message take the place of the sums beside them, which are not of all.

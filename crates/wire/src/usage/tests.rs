@@ -62,6 +62,35 @@ fn of_a_list_the_last_usage_counts_wherever_it_is_cut() {
 }
 
 #[test]
+fn a_usual_report_is_judged_as_any_other() {
+    let counts = ["0", "7", "1099511627777", "-1", "null"];
+    let members = [
+        "prompt_tokens",
+        "completion_tokens",
+        "total_tokens",
+        "input_tokens",
+        "reasoning_tokens",
+    ];
+    let pick = |nth: usize| counts[nth % counts.len()];
+    for nth in 0..counts.len().pow(5) {
+        let each = members.iter().enumerate();
+        let written = each.map(|(at, name)| (name, pick(nth / counts.len().pow(at as u32))));
+        let written = written.filter(|(_, count)| *count != "null");
+        let written: Vec<_> = written.map(|(name, n)| format!("\"{name}\":{n}")).collect();
+        let cached = format!(
+            "\"prompt_tokens_details\":{{\"cached_tokens\":{}}}",
+            pick(nth)
+        );
+        let text = format!("{{{}}}", [written, vec![cached]].concat().join(","));
+        let report = Report::read(text.as_bytes());
+        let (mut usual, mut any) = (Reading::Absent, Reading::Absent);
+        report.judge(&mut usual);
+        report.judge_any(&mut any);
+        assert_eq!(usual, any, "{text}");
+    }
+}
+
+#[test]
 fn what_is_no_json_or_has_no_usage_is_absent() {
     for body in [
         "",
