@@ -10,13 +10,14 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, Shutdown};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, recv, send, sendmsg};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::task::coop::has_budget_remaining;
 use wire::proxy_protocol::{self, Found};
 
 use crate::os;
@@ -28,6 +29,8 @@ pub(crate) struct Socket {
     peer: IpAddr,
     /// The port on which it was accepted; 0 of a connection that the gate made.
     port: u16,
+    /// Its reader waits, and is woken by what comes: the reactor need not be asked to do that again.
+    is_awaited: bool,
 }
 
 impl Socket {
@@ -44,6 +47,7 @@ impl Socket {
             descriptor: registered?,
             peer,
             port,
+            is_awaited: false,
         })
     }
 
@@ -96,11 +100,47 @@ impl Socket {
         !matches!(socket_error(self), Ok(Ok(())))
     }
 
+    /// Makes this call, which is to write so many bytes, as soon as the socket takes some.
+    fn poll_out(
+        &self,
+        cx: &mut Context<'_>,
+        asked: usize,
+        call: impl Fn() -> Result<usize, Errno>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let mut called = Err(Errno::AGAIN);
+            // Nobody waits for what is ready already.
+            let _told_by_called = self.descriptor.try_io(Interest::WRITABLE, |_| {
+                called = call();
+                let is_full = match called {
+                    Ok(moved) => (1..asked).contains(&moved),
+                    Err(errno) => errno == Errno::AGAIN,
+                };
+                match is_full {
+                    true => Err(io::ErrorKind::WouldBlock.into()),
+                    false => Ok(()),
+                }
+            });
+            match called {
+                Ok(moved) => return Poll::Ready(Ok(moved)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    let _ready = ready!(self.descriptor.poll_write_ready(cx))?;
+                }
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+
+    /// Whether a reader that waits has still nothing to read.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_awaited && self.is_quiet()
+    }
+
     /// Whether nothing has arrived and the peer has not closed, as far as the reactor knows.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.descriptor
-            .poll_read_ready(&mut Context::from_waker(Waker::noop()))
-            .is_pending()
+        let told = self.descriptor.try_io(Interest::READABLE, |_| Ok(()));
+        told.is_err()
     }
 }
 
@@ -148,10 +188,21 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let Self {
+            descriptor,
+            is_awaited,
+            ..
+        } = self.get_mut();
         let room = buf.initialize_unfilled();
         loop {
-            let guard = ready!(self.descriptor.poll_read_ready(cx))?;
-            let read = recv(&*self, &mut *room, RecvFlags::empty()).map(|(read, _)| read);
+            let Poll::Ready(guard) = descriptor.poll_read_ready(cx) else {
+                // A task that has had its turn is not registered: it is polled again.
+                *is_awaited = has_budget_remaining();
+                return Poll::Pending;
+            };
+            *is_awaited = false;
+            let (guard, from) = (guard?, descriptor.get_ref());
+            let read = recv(from, &mut *room, RecvFlags::empty()).map(|(read, _)| read);
             if let Some(read) = settled(guard, read, room.len()) {
                 buf.advance(read?);
                 return Poll::Ready(Ok(()));
@@ -166,13 +217,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        loop {
-            let guard = ready!(self.descriptor.poll_write_ready(cx))?;
-            let sent = send(&*self, buf, os::QUIET);
-            if let Some(sent) = settled(guard, sent, buf.len()) {
-                return Poll::Ready(sent);
-            }
-        }
+        self.poll_out(cx, buf.len(), || send(&*self, buf, os::QUIET))
     }
 
     fn poll_write_vectored(
@@ -181,14 +226,10 @@ impl AsyncWrite for Socket {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let asked = bufs.iter().map(|buf| buf.len()).sum();
-        loop {
-            let guard = ready!(self.descriptor.poll_write_ready(cx))?;
+        self.poll_out(cx, asked, || {
             let mut nothing_beside = SendAncillaryBuffer::default();
-            let sent = sendmsg(&*self, bufs, &mut nothing_beside, os::QUIET);
-            if let Some(sent) = settled(guard, sent, asked) {
-                return Poll::Ready(sent);
-            }
-        }
+            sendmsg(&*self, bufs, &mut nothing_beside, os::QUIET)
+        })
     }
 
     fn is_write_vectored(&self) -> bool {

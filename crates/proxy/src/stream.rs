@@ -42,6 +42,12 @@ impl Stream {
         self.socket().is_quiet()
     }
 
+    /// Whether whoever reads it in clear waits for it already, in this task, and nothing has come since.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        matches!(self, Self::Plain(socket) if socket.is_awaited())
+    }
+
     /// Whether the peer, which has ended in order, had acknowledged nothing of the last `written`
     /// bytes: it ended before it had any of them. Under TLS they are more on the wire, so that nothing
     /// is taken for unread that was not.
@@ -132,8 +138,11 @@ impl Stream {
         cx: &mut Context<'_>,
         slices: &mut &mut [IoSlice<'_>],
     ) -> Poll<io::Result<()>> {
-        IoSlice::advance_slices(slices, 0);
         while let Some(first) = slices.first() {
+            if first.is_empty() {
+                IoSlice::advance_slices(slices, 0);
+                continue;
+            }
             // A single slice goes by a plain write, which costs the kernel less than a vector of one.
             let polled = if slices.len() == 1 {
                 Pin::new(&mut *self).poll_write(cx, first)

@@ -12,7 +12,7 @@ mod outgoing;
 
 use std::future::{Future, poll_fn};
 use std::ops::Range;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use bytes::Bytes;
 use policy::refusal::Refusal;
 use policy::snapshot::Bounds;
 use tokio::io::AsyncWriteExt;
+use tokio::sync::futures::Notified;
 use wire::head::{HeadFault, HeadFaultKind, RequestHead, Version};
 use wire::http1::{
     Chunked, Framing, Limits, MAX_EMPTY_LINES, RequestFraming, Step, empty_lines, parse_request,
@@ -104,10 +105,11 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let mut deadline = Deadline::new(&worker.clock.wheel);
     let waiting = Rc::clone(&worker);
     let mut drained = pin!(waiting.drained.notified());
+    hear(drained.as_mut()).await;
     loop {
         let bounds = worker.view().snapshot().bounds;
         let next = connection
-            .next(&worker, &bounds, &mut head, &mut deadline, &mut drained)
+            .next(&worker, &bounds, &mut head, &mut deadline)
             .await;
         match next {
             Next::Request(framing) => {
@@ -143,6 +145,11 @@ pub(crate) async fn serve(worker: Rc<Worker>, stream: Stream) {
     }
 }
 
+/// Has this task be woken when a drain begins, whatever it waits for then.
+async fn hear(mut drained: Pin<&mut Notified<'_>>) {
+    poll_fn(|cx| Poll::Ready(drained.as_mut().poll(cx).is_ready())).await;
+}
+
 /// Answers one request that there is no room for, and closes.
 pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
     let mut connection = Connection::new(stream, &worker);
@@ -153,8 +160,9 @@ pub(crate) async fn turn_away(worker: Rc<Worker>, stream: Stream) {
     bounds.head_time = LINGER;
     let waiting = Rc::clone(&worker);
     let mut drained = pin!(waiting.drained.notified());
+    hear(drained.as_mut()).await;
     let next = connection
-        .next(&worker, &bounds, &mut head, &mut deadline, &mut drained)
+        .next(&worker, &bounds, &mut head, &mut deadline)
         .await;
     if matches!(next, Next::Request(_)) {
         connection.refuse_head(&head);
@@ -197,7 +205,6 @@ impl Connection {
         bounds: &Bounds,
         head: &mut RequestHead,
         deadline: &mut Deadline,
-        drained: &mut (impl Future<Output = ()> + Unpin),
     ) -> Next {
         let limits = Limits {
             head_bytes: bounds.head_bytes,
@@ -245,10 +252,7 @@ impl Connection {
             if deadline.poll(cx).is_ready() {
                 return Poll::Ready(if begun { Next::TooSlow } else { Next::Closed });
             }
-            let idle = self.input.is_empty();
-            if idle
-                && (worker.is_draining() || std::pin::Pin::new(&mut *drained).poll(cx).is_ready())
-            {
+            if self.input.is_empty() && worker.is_draining() {
                 return Poll::Ready(Next::Closed);
             }
             Poll::Pending

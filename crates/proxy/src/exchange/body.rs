@@ -202,11 +202,11 @@ impl Rope {
     }
 
     fn push(&mut self, piece: Bytes) {
-        if self.pieces.is_empty() {
-            self.pieces.push(piece);
-            return;
+        match self.pieces.is_empty() {
+            // Most are one piece, for which there is room at once.
+            true => self.pieces = vec![piece],
+            false => self.push_more(piece),
         }
-        self.push_more(piece);
     }
 
     fn push_more(&mut self, piece: Bytes) {

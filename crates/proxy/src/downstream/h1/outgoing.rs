@@ -41,6 +41,10 @@ impl Downstream for Connection {
 
     fn poll_gone(&mut self, buffers: &Buffers, cx: &mut Context<'_>) -> Poll<()> {
         while !self.gone && self.ended.is_none() && self.input.len() < AHEAD_BYTES {
+            if self.stream.is_awaited() {
+                self.is_settled = self.is_answering;
+                return Poll::Pending;
+            }
             let read = buffers.scratch(|scratch| match self.stream.poll_into(cx, scratch) {
                 Poll::Pending => None,
                 Poll::Ready(Ok(read)) => Some(Ok(scratch[..read].to_vec())),
@@ -153,34 +157,35 @@ impl Downstream for Connection {
         if output.capacity() == 0 {
             output = self.worker.buffers.answering.take();
         }
-        let (mut before, mut pieces, mut after) = (before, pieces, after);
-        if output.len() + length <= GATHERED_BYTES {
+        let is_short = output.len() + length <= GATHERED_BYTES;
+        if is_short {
             output.extend_from_slice(before);
             for piece in pieces {
                 output.extend_from_slice(piece);
             }
             output.extend_from_slice(after);
-            (before, pieces, after) = (b"", &[], b"");
         }
-        let mut few = [IoSlice::new(b""); 8];
-        let mut many = Vec::new();
-        let parts = [&output[..], before]
-            .into_iter()
-            .chain(pieces.iter().copied())
-            .chain([after])
-            .filter(|part| !part.is_empty());
-        let slices = if pieces.len() + 3 <= few.len() {
-            let used = few
-                .iter_mut()
-                .zip(parts)
-                .map(|(slot, part)| *slot = IoSlice::new(part))
-                .count();
-            &mut few[..used]
+        let (mut one, mut few, mut many);
+        let mut unsent = if is_short {
+            one = [IoSlice::new(&output)];
+            &mut one[..]
         } else {
-            many.extend(parts.map(IoSlice::new));
-            &mut many[..]
+            let parts = [&output[..], before]
+                .into_iter()
+                .chain(pieces.iter().copied())
+                .chain([after])
+                .filter(|part| !part.is_empty());
+            few = [IoSlice::new(b""); 8];
+            if pieces.len() + 3 <= few.len() {
+                let slots = few.iter_mut().zip(parts);
+                let used = slots.map(|(slot, part)| *slot = IoSlice::new(part));
+                let used = used.count();
+                &mut few[..used]
+            } else {
+                many = parts.map(IoSlice::new).collect::<Vec<_>>();
+                &mut many[..]
+            }
         };
-        let mut unsent = slices;
         match self.stream.poll_all(cx, &mut unsent) {
             Poll::Ready(Ok(())) => self.worker.buffers.answering.give(output),
             Poll::Ready(Err(error)) => {
