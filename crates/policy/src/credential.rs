@@ -227,6 +227,12 @@ fn keys_in(query: &str, path: &str) -> usize {
     members.filter(|member| is_key_member(member)).count()
 }
 
+/// Of which kinds a request header is that goes upstream: a route's list has none of another one ([`may_be_listed`]).
+pub(crate) const MAY_GO: KnownSet = FORWARDED.and(UNLESS_WITHHELD).with(Known::Other);
+
+/// The same of a response header that goes back.
+pub const MAY_RETURN: KnownSet = RETURNED.and(OF_APIS).with(Known::Other);
+
 /// Whether a request header goes upstream, to a call of this path below the API's root: what is on the list, what belongs to
 /// the API of the call unless the backend withholds it, and what the route adds to them.
 ///

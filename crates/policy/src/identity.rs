@@ -15,6 +15,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use wire::head::FieldName;
+
 pub use self::failures::{FailureBounds, Failures, Running, Whose};
 pub(crate) use self::proofs::Proofs;
 use crate::caller::{Caller, Later, PeerCertificate};
@@ -30,11 +32,11 @@ pub struct Identity {
     pub sources: Vec<Source>,
     /// What holds of the users of each source's callers, in the order of the sources; what is missing is the default.
     pub users: Vec<UserRule>,
-    /// The header that names a workload, in lower case: where it counts for nothing, it must not contradict what is
+    /// The header that names a workload: where it counts for nothing, it must not contradict what is
     /// proven.
-    pub header: String,
-    /// The header that names the user beside it, in lower case.
-    pub user_header: Option<String>,
+    pub header: FieldName,
+    /// The header that names the user beside it.
+    pub user_header: Option<FieldName>,
 }
 
 impl Default for Identity {
@@ -42,7 +44,7 @@ impl Default for Identity {
         Self {
             sources: vec![Source::Header(HeaderSource::default())],
             users: Vec::new(),
-            header: "x-workload-app".to_owned(),
+            header: "x-workload-app".into(),
             user_header: None,
         }
     }

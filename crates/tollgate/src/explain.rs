@@ -138,7 +138,7 @@ async fn once(
     let mut is_read = false;
     let is_named = head
         .fields
-        .by_name(snapshot.identity.header.as_bytes())
+        .named(&snapshot.identity.header)
         .next()
         .is_some();
     let outcome = |refused, exchange: &Exchange| Outcome {

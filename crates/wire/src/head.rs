@@ -27,6 +27,8 @@ pub use response::ResponseHead;
 pub(crate) use target::ID_BEGINS;
 pub use target::{check_authority, check_path, percent_decoded};
 
+use std::ops::Deref;
+
 use lower::write_lower;
 
 /// The fields of one message, in arrival order. Reusable: `clear` keeps the memory.
@@ -60,13 +62,34 @@ pub struct FieldRef<'a> {
     pub value: &'a [u8],
 }
 
-/// Whether a value may be a list. All of it is looked at, so that many bytes are compared at once.
+/// Whether a value may be a list.
 #[inline]
 #[must_use]
 pub fn has_comma(value: &[u8]) -> bool {
-    value
-        .iter()
-        .fold(false, |found, byte| found | (*byte == b','))
+    memchr::memchr(b',', value).is_some()
+}
+
+/// The name of a field that is looked for in many heads: what it is among the known ones is found once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldName {
+    lower: Box<str>,
+    known: Known,
+}
+
+impl From<&str> for FieldName {
+    fn from(name: &str) -> Self {
+        let lower: Box<str> = name.to_ascii_lowercase().into();
+        let known = Known::of(lower.as_bytes());
+        Self { lower, known }
+    }
+}
+
+impl Deref for FieldName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.lower
+    }
 }
 
 /// A field that may appear once appeared more than once.
@@ -285,6 +308,15 @@ impl Head {
             .filter(move |field| usize::from(field.name_len) == lower.len())
             .map(|field| self.view(field))
             .filter(move |field| field.name == lower)
+            .map(|field| field.value)
+    }
+
+    /// The same of one whose name is known beforehand, which costs half as much.
+    #[inline]
+    pub fn named(&self, name: &FieldName) -> impl Iterator<Item = &[u8]> {
+        let is_one = !name.known.is_many();
+        self.of_kind(name.known)
+            .filter(move |field| is_one || field.name == name.as_bytes())
             .map(|field| field.value)
     }
 

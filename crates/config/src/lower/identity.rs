@@ -62,10 +62,10 @@ impl super::Lowering<'_> {
             let Some(source) = source else { continue };
             self.one_kind(place, source);
             if let Some(at) = source.header.get() {
-                identity.header.clone_from(&at.value.0);
+                identity.header = at.value.0.as_str().into();
             }
             if let Some(at) = source.user_header.get() {
-                identity.user_header = Some(at.value.0.clone());
+                identity.user_header = Some(at.value.0.as_str().into());
             }
             let position = identity.sources.len() + credentials.len();
             identity.users.push(users(source));

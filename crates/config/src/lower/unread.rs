@@ -60,7 +60,7 @@ pub(super) struct Counted {
 impl super::Lowering<'_> {
     pub(super) fn unread(&mut self, written: &ListOf<Route>, s: &mut Snapshot) {
         let accounts = Accounts::of(s);
-        let identity = s.identity.header.clone();
+        let identity = s.identity.header.to_string();
         let sound = written.0.iter().filter_map(|(_, route)| route.as_ref());
         for (index, route) in sound.enumerate() {
             let id = RouteId(number(index));

@@ -37,7 +37,7 @@ fn identity(loaded: &Loaded, out: &mut String) {
                 let user = s.identity.user_header.as_deref();
                 let user = user.filter(|_| source.names_user);
                 let user = user.map_or_else(String::new, |user| format!(" user={user}"));
-                format!("{} default={default}{user}{from}", s.identity.header)
+                format!("{} default={default}{user}{from}", &*s.identity.header)
             }
             Source::Certificate(known) => {
                 let mut exact: Vec<_> = known.exact.iter().map(|(n, c)| (n, &c.workload)).collect();

@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use wire::head::FieldName;
+
 use super::presented::Presented;
 use crate::attribution::{CHARS_MAX, is_unseen};
 use crate::caller::{Caller, PeerCertificate};
@@ -217,14 +219,14 @@ impl<'h, P: Presented> Brought<'h, P> {
 }
 
 /// The user whom a header names; an empty one names nobody.
-fn said_user(who: &impl Presented, header: &str) -> Result<Option<Arc<str>>, Refusal> {
+fn said_user(who: &impl Presented, header: &FieldName) -> Result<Option<Arc<str>>, Refusal> {
     let Some(value) = who.named(header)?.filter(|value| !value.is_empty()) else {
         return Ok(None);
     };
     let text = std::str::from_utf8(value).ok();
     let text = text.filter(|text| text.len() <= CHARS_MAX && !text.contains(is_unseen));
     let user = text.ok_or_else(|| Refusal::UserUnreadable {
-        header: header.to_owned(),
+        header: header.to_string(),
     })?;
     Ok(Some(user.into()))
 }
@@ -260,7 +262,7 @@ fn unbelieved(
         ));
     }
     let address = who.source(s);
-    let header = &s.identity.header;
+    let header = &*s.identity.header;
     named.map(|_| format!("the header {header} is not believed from {address}"))
 }
 
@@ -387,7 +389,7 @@ fn of_caller(
             "the header says {said:?}, and {:?} is proven",
             caller.workload
         );
-        let header = s.identity.header.clone();
+        let header = s.identity.header.to_string();
         return Err(Unidentified {
             refusal: Refusal::IdentityContradicted { header },
             reason: Some(reason.into()),

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use wire::head::{RequestHead, has_comma};
+use wire::head::{FieldName, RequestHead, has_comma};
 
 use crate::caller::{Peer, PeerCertificate};
 use crate::credential::{self, Given};
@@ -18,7 +18,7 @@ pub trait Presented {
     ///
     /// # Errors
     /// [`Refusal::IdentityRepeated`]: there are several.
-    fn named(&self, name: &str) -> Result<Option<&[u8]>, Refusal>;
+    fn named(&self, name: &FieldName) -> Result<Option<&[u8]>, Refusal>;
 
     /// The credential; of several there is none that counts.
     fn credential(&self) -> Given<'_>;
@@ -58,15 +58,16 @@ pub struct Http<'a> {
 
 impl Presented for Http<'_> {
     #[inline]
-    fn named(&self, name: &str) -> Result<Option<&[u8]>, Refusal> {
-        let mut values = self.head.fields.by_name(name.as_bytes());
-        let value = values.next();
-        if values.next().is_some() || value.is_some_and(has_comma) {
-            return Err(Refusal::IdentityRepeated {
-                header: name.to_owned(),
-            });
+    fn named(&self, name: &FieldName) -> Result<Option<&[u8]>, Refusal> {
+        let mut only = None;
+        for value in self.head.fields.named(name) {
+            if only.replace(value).is_some() || has_comma(value) {
+                return Err(Refusal::IdentityRepeated {
+                    header: name.to_string(),
+                });
+            }
         }
-        Ok(value)
+        Ok(only)
     }
 
     fn credential(&self) -> Given<'_> {

@@ -139,7 +139,7 @@ fn a_header_names_the_user_where_it_is_asked_for_and_its_peer_is_believed() {
     let network = Network::new(IpAddr::from([10, 0, 0, 0]), 8).expect("a network");
     let believed = |names_user| {
         let mut s = two_workloads();
-        s.identity.user_header = Some("x-user".to_owned());
+        s.identity.user_header = Some("x-user".into());
         s.identity.sources = vec![Source::Header(HeaderSource {
             default: Some(WorkloadId(1)),
             names_user,

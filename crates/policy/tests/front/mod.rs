@@ -22,6 +22,7 @@ use policy::route;
 use policy::secret::Secret;
 use policy::snapshot::Snapshot;
 use policy::subject::Whose;
+use wire::head::FieldName;
 
 use crate::fixture::{ONE, RoutePlan, rate, snapshot};
 use crate::world::{World, budget};
@@ -58,12 +59,12 @@ impl<'m> Message<'m> {
 }
 
 impl Presented for Message<'_> {
-    fn named(&self, name: &str) -> Result<Option<&[u8]>, Refusal> {
+    fn named(&self, name: &FieldName) -> Result<Option<&[u8]>, Refusal> {
         match self.names.as_slice() {
             [] => Ok(None),
             [one] => Ok(Some(one.as_bytes())),
             _ => Err(Refusal::IdentityRepeated {
-                header: name.to_owned(),
+                header: name.to_string(),
             }),
         }
     }

@@ -104,10 +104,10 @@ pub(super) fn text(outcome: &Outcome, s: &Snapshot, width: usize) -> String {
             let how = match caller {
                 Some(caller) => format!("known by {}", caller.by.as_str()),
                 None if is_by_default(outcome) => {
-                    let header = &s.identity.header;
+                    let header = &*s.identity.header;
                     format!("by `default` of `identity`, as the call has no header {header}")
                 }
-                None => format!("known by the header {}", s.identity.header),
+                None => format!("known by the header {}", &*s.identity.header),
             };
             line("workload", &format!("{}, {how}", workload.name));
         }

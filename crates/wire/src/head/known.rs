@@ -133,6 +133,12 @@ impl KnownSet {
         Self(self.0 | kind.bit())
     }
 
+    /// It and these.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// It without this one.
     #[must_use]
     pub const fn without(self, kind: Known) -> Self {

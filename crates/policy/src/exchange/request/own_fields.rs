@@ -28,13 +28,10 @@ impl AttemptRequest<'_> {
         };
         let api = (self.path(), withheld);
         let filtered = self.filtered;
-        for field in self.head.fields.iter() {
+        for field in self.head.fields.of_any(credential::MAY_GO) {
             if let Some(filtered) = filtered {
-                // A coded response could not be filtered.
                 let mut made = filtered.headers.iter();
-                if field.known == Known::AcceptEncoding
-                    || made.any(|(name, _)| name.as_bytes() == field.name)
-                {
+                if made.any(|(name, _)| name.as_bytes() == field.name) {
                     continue;
                 }
             }

@@ -38,7 +38,7 @@ pub(in crate::exchange) fn begin<D: Downstream>(
     if record.operation == Some(Operation::Http) {
         is_dated = begin_plain(active, head, client);
     } else {
-        for field in head.fields.iter() {
+        for field in head.fields.of_any(credential::MAY_RETURN) {
             if shape.is_some_and(|shape| shape.replaces(field.name)) {
                 continue;
             }

@@ -88,7 +88,6 @@ fn the_one_body_that_a_worker_keeps_has_room_for_what_is_made_of_it() {
 
 fn in_two_dialects(body: &str) -> Seen {
     let mut s = two_backends();
-    s.routes[0].forward_headers = vec![(*b"accept-encoding").into()];
     s.backends[1].filters = vec![Arc::new(ToMessages)];
     s.backends[1]
         .model_names
@@ -109,7 +108,8 @@ fn the_second_attempt_of_a_call_speaks_another_dialect() {
             .starts_with("POST /v1/chat/completions HTTP/1.1\r\n")
     );
     assert!(first.text.ends_with(r#"{"model":"m","messages":[]}"#));
-    assert!(first.text.contains("accept-encoding"));
+    // What came coded could be neither read nor filtered.
+    assert!(!first.text.contains("accept-encoding"));
     assert!(second.text.starts_with("POST /v1/messages HTTP/1.1\r\n"));
     assert!(
         second
