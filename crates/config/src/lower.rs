@@ -145,7 +145,7 @@ pub(crate) fn lower(file: &Path, mut root: Node, sources: &dyn Sources) -> Resul
         });
     };
     let document = Redacted::of(&root);
-    snapshot.version = redact::version(&document);
+    snapshot.version = redact::version(&document).into();
     snapshot.contents = Some(Secret::new(cx.contents.finalize().to_vec()));
     Ok(Loaded {
         snapshot,

@@ -33,7 +33,7 @@ pub(crate) struct CountHandle {
     /// The snapshot that was looked at last has a route billed by count.
     bills_by_count: bool,
     /// Which snapshot that was.
-    version: String,
+    version: Arc<str>,
 }
 
 impl CountHandle {
@@ -54,7 +54,7 @@ impl CountHandle {
             backpressure,
             exchanges: 0,
             bills_by_count: false,
-            version: String::new(),
+            version: Arc::default(),
         }
     }
 

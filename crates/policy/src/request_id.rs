@@ -3,6 +3,7 @@
 //! Not here: the random numbers ([`crate::shard`]).
 
 use wire::head::{Head, Known};
+use wire::json::as_text;
 
 use crate::fast_hash::finalize;
 
@@ -40,7 +41,7 @@ pub fn of_upstream(fields: &Head) -> Option<&str> {
 pub(crate) fn minted(random: u64) -> Box<str> {
     let words = [finalize(random), finalize(random ^ 0xD6E8_FEB8_6659_FD93)];
     let digits = words.map(|word| [hex((word >> 32) as u32), hex(word as u32)]);
-    str::from_utf8(digits.as_flattened().as_flattened())
+    as_text(digits.as_flattened().as_flattened())
         .unwrap_or_default()
         .into()
 }

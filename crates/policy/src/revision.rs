@@ -45,7 +45,7 @@ impl Revision {
     /// The one that takes the place of this one: its version counts on from this one's, and its levels are carried.
     #[must_use]
     pub fn next(&self, mut snapshot: Snapshot, now: Mono) -> Self {
-        snapshot.version = version(&snapshot, &self.snapshot);
+        snapshot.version = version(&snapshot, &self.snapshot).into();
         if let (Some(next), Some(old)) = (&mut snapshot.mcp, &self.snapshot.mcp) {
             next.ended = Arc::clone(&old.ended);
             next.kept = Arc::clone(&old.kept);

@@ -5,6 +5,8 @@
 //! that it was made for.
 //! Not here: levels that all workers share ([`crate::levels`]).
 
+use std::sync::Arc;
+
 use crate::attempt::Upstreams;
 use crate::estimate::Estimator;
 use crate::fast_hash::finalize;
@@ -20,6 +22,8 @@ pub struct Shard {
     pub upstreams: Upstreams,
     /// By route: what its calls came to.
     estimators: Vec<Estimator>,
+    /// The model that the latest call named which no configuration knows: the next one names it again, as a rule.
+    unlisted: Option<Arc<str>>,
     /// Which traces are kept, where any are.
     pub sampling: Option<Sampling>,
     /// Credentials that were proven.
@@ -36,6 +40,7 @@ impl Shard {
         Self {
             upstreams: Upstreams::new(snapshot, seed),
             estimators: vec![Estimator::default(); snapshot.routes.len()],
+            unlisted: None,
             sampling,
             proofs: Proofs::default(),
             failures: Failures::new(finalize(seed), FailureBounds::CREDENTIALS),
@@ -54,6 +59,7 @@ impl Shard {
         Self {
             upstreams: Upstreams::carried(new, old, &memory.upstreams),
             estimators: new.routes.iter().map(estimator).collect(),
+            unlisted: None,
             sampling: memory.sampling,
             // Who a credential belongs to may have changed.
             proofs: std::mem::take(&mut memory.proofs).outdated(),
@@ -67,6 +73,14 @@ impl Shard {
     pub fn estimator(&self, route: RouteId) -> Estimator {
         let known = self.estimators.get(route.index()).copied();
         known.unwrap_or_default()
+    }
+
+    /// The shared name of a model that no configuration knows.
+    pub(crate) fn unlisted(&mut self, name: &str) -> Arc<str> {
+        match &self.unlisted {
+            Some(latest) if **latest == *name => Arc::clone(latest),
+            _ => Arc::clone(self.unlisted.insert(name.into())),
+        }
     }
 
     /// Learns from a finished call of `bytes`.

@@ -46,7 +46,7 @@ use crate::whose::Whose;
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// Short content hash of what this was made from, and its number; in logs, `/config` and metrics.
-    pub version: String,
+    pub version: Arc<str>,
     /// A digest of what the files and the secrets hold that it was made from: it tells a change of one, and is never shown.
     pub contents: Option<Secret>,
     /// How a caller is recognised.

@@ -36,7 +36,7 @@ pub(crate) fn snapshot(version: &str, workloads: &[&str]) -> Snapshot {
         unread: &[],
         unlisted: &[],
     }]);
-    snapshot.version = version.to_owned();
+    snapshot.version = version.into();
     snapshot.routes[0].name = "all".into();
     snapshot
 }

@@ -56,10 +56,10 @@ impl Views {
 /// One snapshot's ids as names.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// Where the snapshot lay. Another one may come to lie there, so the version is asked too:
+    /// Where the snapshot lay. Another one may come to lie there, so that it is asked whose version it has: that is kept alive here, and
     /// equal versions are equal content, hence equal ids.
     address: usize,
-    version: String,
+    version: Arc<str>,
     workloads: Vec<NameId>,
     routes: Vec<NameId>,
     backends: Vec<NameId>,
@@ -101,7 +101,7 @@ impl View {
         register(snapshot, series);
         Self {
             address: std::ptr::from_ref(snapshot).addr(),
-            version: snapshot.version.clone(),
+            version: Arc::clone(&snapshot.version),
             workloads,
             routes,
             backends,
@@ -115,7 +115,8 @@ impl View {
     }
 
     fn is_of(&self, snapshot: &Snapshot) -> bool {
-        self.address == std::ptr::from_ref(snapshot).addr() && self.version == snapshot.version
+        self.address == std::ptr::from_ref(snapshot).addr()
+            && Arc::ptr_eq(&self.version, &snapshot.version)
     }
 
     pub(crate) fn workload(&self, id: Option<WorkloadId>) -> NameId {

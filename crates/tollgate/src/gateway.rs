@@ -47,7 +47,7 @@ impl Gateway for Running {
     fn config(&self) -> Config {
         let current = self.current();
         Config {
-            version: current.revision.snapshot.version.clone(),
+            version: current.revision.snapshot.version.to_string(),
             document: current.document,
             key_files: current.key_files.iter().map(key_file).collect(),
         }

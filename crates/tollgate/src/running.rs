@@ -585,7 +585,7 @@ impl Running {
                     counting.calibrations().keep_only(keys);
                 }
                 let watched = Arc::clone(&current.watched);
-                let version = current.revision.snapshot.version.clone();
+                let version = current.revision.snapshot.version.to_string();
                 if !is_known {
                     // Counted before it is to be seen, so that who sees it finds it counted.
                     self.reloads[0].fetch_add(1, Ordering::SeqCst);
@@ -614,7 +614,7 @@ impl Running {
                 let is_news = self.again().begin(&says, may_pass, why, Instant::now());
                 if is_news {
                     tracing::error!(
-                        kept = before.revision.snapshot.version,
+                        kept = &*before.revision.snapshot.version,
                         see = "docs/troubleshooting.md#configuration-refused-the-old-one-stays-in-force",
                         "configuration refused, the old one stays in force:\n{says}"
                     );

@@ -247,7 +247,7 @@ pub(crate) fn start_with(
     tracing::info!(
         data = %gate.address(),
         admin = %admin_listener.local_addr().unwrap_or(admin),
-        version = current.revision.snapshot.version,
+        version = &*current.revision.snapshot.version,
         workers,
         cpus = quota.cpus,
         quota = quota.quota.map_or_else(|| "none".to_owned(), |q| format!("{q:.2} cpus")),

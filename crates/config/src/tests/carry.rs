@@ -115,7 +115,7 @@ fn the_version_moves_with_the_document_and_with_a_secret_and_not_otherwise() {
     let mut rotated = document(routes);
     rotated.put("key", "canary-two\n");
     let rotated = first.next(rotated.load().unwrap().snapshot, Mono(0));
-    assert_eq!(rotated.snapshot.version, format!("{hash}-2"));
+    assert_eq!(*rotated.snapshot.version, *format!("{hash}-2"));
 
     let changed = next("  - { workload: v, backend: a }", &rotated, Mono(0));
     assert!(

@@ -19,7 +19,6 @@ use crate::budget_reservation::{self, Asked};
 use crate::caller::{Caller, OwnBudget, OwnLimit};
 use crate::clock::Mono;
 use crate::credential::protocols;
-use crate::estimate::Estimator;
 use crate::front::{Demand, Most, Reservation, reserve};
 use crate::id::{RouteId, WorkloadId};
 use crate::levels::Levels;
@@ -28,6 +27,7 @@ use crate::operation::{Operation, Unknown};
 use crate::plain::fields;
 use crate::refusal::Refusal;
 use crate::route::Chosen;
+use crate::shard::Shard;
 use crate::snapshot::{Backend, Grant, Route, Snapshot};
 use crate::unread::{self, Listed, Place};
 use crate::usage_ledger::Estimate;
@@ -51,10 +51,6 @@ pub(super) struct Opened {
 
 /// What to do with a request that was read whole.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "each call makes one, which is taken apart at once: nothing is put on the heap for it"
-)]
 pub(super) enum Decision {
     /// Send it upstream.
     Forward(Admitted),
@@ -62,15 +58,13 @@ pub(super) enum Decision {
     Models(Vec<Arc<str>>),
 }
 
-/// A call that may go upstream, with what it holds and how it is edited.
+/// A call that may go upstream, and how it is edited.
 #[derive(Debug)]
 pub(super) struct Admitted {
     /// The rule that took it.
     pub route: RouteId,
     /// Which of the calls that the rule lists it is, where it is one.
     pub listed: Option<u16>,
-    /// What must be settled when it ends.
-    pub reservation: Reservation,
     /// An attempt may have to edit the body.
     pub is_edited: bool,
     /// The stream is made to report its usage.
@@ -233,7 +227,8 @@ pub(super) fn open(
 /// edits.
 ///
 /// `may` is asked whether rules allow the call; `call` is what the body says, for operations that read it; `bytes` its length; `unix_ms` when
-/// it began, milliseconds since the Unix epoch. `chosen` learns the route, also where the call is refused there.
+/// it began, milliseconds since the Unix epoch. `chosen` learns the route, also where the call is refused there; `held` gets what must be
+/// settled when it ends, which is large to be moved.
 ///
 /// # Errors
 /// No route, a limit, or a budget. Nothing is reserved then.
@@ -249,13 +244,14 @@ pub(super) fn admit(
     may: impl FnOnce(Option<&Route>) -> Result<(), Refusal>,
     call: Option<&CallHead>,
     bytes: u64,
-    estimator: impl Fn(RouteId) -> Estimator,
     before: impl FnOnce() -> u64,
     chosen: &mut Option<RouteId>,
+    held: &mut Option<Reservation>,
     now: Mono,
     unix_ms: u64,
     s: &Snapshot,
     levels: &Levels,
+    shard: &mut Shard,
 ) -> Result<Decision, Refusal> {
     if opened.operation.lists_models()
         && let Some(names) = route::models_of(
@@ -291,7 +287,7 @@ pub(super) fn admit(
     if rule.model.is_some() && call.is_some_and(|call| call.is_form && call.model.is_none()) {
         return Err(Refusal::FormModel);
     }
-    let estimator = estimator(grant.route);
+    let estimator = shard.estimator(grant.route);
     let mut tokens = match charged {
         Some(charged) => Demand::charged(charged.tokens),
         None => demand(opened.operation, call, bytes, &estimator, rule.output_max),
@@ -304,7 +300,7 @@ pub(super) fn admit(
     // A body that is not read is not rewritten either.
     let model = call.and_then(|_| {
         let replaced = rule.model.clone();
-        replaced.or_else(|| asked.map(|name| known_name(s, grant, name)))
+        replaced.or_else(|| asked.map(|name| known_name(s, grant, name, shard)))
     });
     let costs = match charged {
         Some(charged) => !charged.is_free(&s.prices),
@@ -337,10 +333,10 @@ pub(super) fn admit(
         },
     };
     let force = call.is_some_and(|c| c.stream && opened.operation.usage_on_request());
+    *held = Some(reservation);
     Ok(Decision::Forward(Admitted {
         route: grant.route,
         listed,
-        reservation,
         is_edited: force || rule.model.is_some() || backends_rename(rule, s),
         force_usage: force,
         model,
@@ -540,8 +536,8 @@ pub(crate) fn check_besides(
     }
 }
 
-/// The shared name of a model that the configuration knows, so that no name is allocated for it.
-pub(super) fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
+/// The shared name of a model, so that none is allocated for one that the configuration knows or that was asked for just before.
+pub(super) fn known_name(s: &Snapshot, grant: &Grant, name: &str, shard: &mut Shard) -> Arc<str> {
     let backends = s
         .route(grant.route)
         .map_or(&[][..], |r| r.backends.as_slice());
@@ -550,7 +546,7 @@ pub(super) fn known_name(s: &Snapshot, grant: &Grant, name: &str) -> Arc<str> {
         .filter_map(|b| s.backend(*b))
         .flat_map(Backend::known_models);
     let known = known.find(|known| ***known == *name);
-    known.map_or_else(|| Arc::from(name), Arc::clone)
+    known.map_or_else(|| shard.unlisted(name), Arc::clone)
 }
 
 /// Looks whether the body is JSON, or the form that the call takes, and gives what it is to be decoded from.

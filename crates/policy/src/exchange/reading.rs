@@ -22,7 +22,9 @@ use super::{
 use crate::attempt::{Attempts, Sent, may_repeat};
 use crate::billing::Billing;
 use crate::caller::{Caller, Peer};
-use crate::front::{self, CredentialQuestion, Http, Identified, Identity, Unidentified, token_of};
+use crate::front::{
+    self, CredentialQuestion, Http, Identified, Identity, Reservation, Unidentified, token_of,
+};
 use crate::id::{RouteId, WorkloadId};
 use crate::identity::{Proof, Unproven};
 use crate::operation::{Operation, Unknown};
@@ -439,7 +441,7 @@ impl Exchange {
         if let Operation::ResponsesSocket | Operation::RealtimeSocket = opened.operation {
             return self.open_socket(opened, head, placing, env);
         }
-        let mut route = None;
+        let (mut route, mut held) = (None, None);
         let decided = admission::admit(
             opened,
             head,
@@ -447,13 +449,14 @@ impl Exchange {
             may,
             call.as_deref(),
             self.record.bytes_in,
-            |route| env.shard.estimator(route),
             || self.tokens_before(env.levels),
             &mut route,
+            &mut held,
             env.now,
             self.record.started_unix_ms,
             s,
             env.levels,
+            env.shard,
         );
         self.record.route = route;
         if let Err(Refusal::ModelNotFound { model }) = &decided {
@@ -475,7 +478,7 @@ impl Exchange {
             true => placing(admitted.route, &self.record, s),
             false => None,
         };
-        Ok(self.admitted(admitted, opened, head, call, placing, env))
+        Ok(self.admitted((admitted, held), opened, head, call, placing, env))
     }
 
     /// The call says who is behind it, and is believed.
@@ -498,7 +501,7 @@ impl Exchange {
     #[inline(always)]
     pub(super) fn admitted(
         &mut self,
-        admitted: Admitted,
+        (admitted, reservation): (Admitted, Option<Reservation>),
         opened: Opened,
         head: &RequestHead,
         call: Option<&mut CallHead>,
@@ -509,7 +512,7 @@ impl Exchange {
         self.record.model_sent = admitted.model;
         let estimate = admitted.estimate;
         self.stage = Stage::Active(Active {
-            reservation: Some(admitted.reservation),
+            reservation,
             estimate,
             prompt_estimate: admitted.prompt_estimate,
             most: admitted.most,

@@ -59,10 +59,9 @@ impl Exchange {
         let admitted = Admitted {
             route: chosen.grant.route,
             listed: None,
-            reservation: Reservation::of_nothing(opened.workload, env.now),
             is_edited: false,
             force_usage: false,
-            model: model.or_else(|| asked.map(|name| known_name(s, chosen.grant, name))),
+            model: model.or_else(|| asked.map(|name| known_name(s, chosen.grant, name, env.shard))),
             withhold_usage: false,
             stream: false,
             prompt_estimate: 0,
@@ -77,7 +76,8 @@ impl Exchange {
             false => None,
         };
         // Nothing is charged for it, so that it has no row of its own.
-        let _no_entry = self.admitted(admitted, opened, head, None, placing, env);
+        let nothing = Some(Reservation::of_nothing(opened.workload, env.now));
+        let _no_entry = self.admitted((admitted, nothing), opened, head, None, placing, env);
         Ok(self.entered(env))
     }
 

@@ -11,7 +11,7 @@ fn configured(hash: &str, key: &str) -> Snapshot {
         backends: &[ONE],
         ..RoutePlan::default()
     }]);
-    s.version = format!("{hash}-1");
+    s.version = format!("{hash}-1").into();
     s.endpoints[0].auth = UpstreamAuth::Header {
         name: "authorization".to_owned(),
         value: Secret::new(key.as_bytes().to_vec()),
@@ -30,7 +30,7 @@ fn a_version_counts_the_changes_of_the_document_and_of_secrets_alone() {
         ("aa", "one", "aa-4"),
     ] {
         revision = revision.next(configured(hash, key), Mono(0));
-        assert_eq!(revision.snapshot.version, version);
+        assert_eq!(*revision.snapshot.version, *version);
     }
 }
 
@@ -43,7 +43,7 @@ fn another_content_of_a_file_that_the_document_refers_to_is_a_change() {
     let mut revision = Revision::first(of("one"));
     for (content, version) in [("one", "aa-1"), ("two", "aa-2"), ("two", "aa-2")] {
         revision = revision.next(of(content), Mono(0));
-        assert_eq!(revision.snapshot.version, version);
+        assert_eq!(*revision.snapshot.version, *version);
     }
     assert!(!format!("{:?}", revision.snapshot).contains("two"));
 }

@@ -13,7 +13,7 @@ use crate::sim::Recorder;
 
 fn publication(version: &str) -> RuntimeConfig {
     let snapshot = Snapshot {
-        version: version.to_owned(),
+        version: version.into(),
         ..Snapshot::default()
     };
     RuntimeConfig {
@@ -50,7 +50,7 @@ async fn a_configuration_that_is_published_during_a_drain_is_in_force() {
     }
     let grace = Duration::from_secs(60);
     drain(&worker, listener, &mut commands, &Notify::new(), grace).await;
-    assert_eq!(worker.view().snapshot().version, "second");
+    assert_eq!(&*worker.view().snapshot().version, "second");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@
 //! Invariant: what it takes it takes as the scanner does that goes by lines; of everything else it says nothing.
 //! Not here: events of several lines, with usage or errors (`event`), the scanner (`scan`).
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 use super::INSPECT_LIMIT_BYTES;
 use super::event::is_untold;
@@ -30,7 +30,7 @@ impl<'a> Plain<'a> {
         while !rest.is_empty() {
             let (name, line) = after_name(rest)?;
             // Such a name could hold what is looked for.
-            if name.contains(&b'"') {
+            if memchr(b'"', name).is_some() {
                 return None;
             }
             let data = line.strip_prefix(b"data:")?;
