@@ -15,18 +15,18 @@ use crate::stages::release_build;
 
 /// The tests of the lane, and how many they are.
 const TESTS: [&str; 2] = ["kube_apiserver", "endpoint_picker"];
-const TESTS_LEAST: u64 = 21;
+const TESTS_LEAST: u64 = 22;
 
 /// Builds the servers and runs the tests against a release build, or against this binary.
 pub(crate) fn lane(binary: Option<&Path>) -> ExitCode {
     let mut lane = Lane::new();
     let built = || {
         let dir = servers(&["./etcd", "./apiserver"])?;
-        picker(&dir)?;
+        pickers(&dir)?;
         Ok(dir)
     };
     let servers = lane.step(
-        "etcd, kube-apiserver and a picker",
+        "etcd, kube-apiserver and pickers",
         "cargo xtask kubernetes",
         built,
     );
@@ -66,9 +66,9 @@ pub(crate) fn servers(commands: &[&str]) -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// Builds the endpoint picker into this directory.
-fn picker(into: &Path) -> Result<(), String> {
-    build("xtask/picker", "-s -w", &["."], into)
+/// Builds the endpoint picker of the tests, and the Inference Extension's light one, which `prove` compares with ours, into this directory.
+fn pickers(into: &Path) -> Result<(), String> {
+    build("xtask/picker", "-s -w", &[".", "./light-picker"], into)
 }
 
 /// Major and minor of a version.

@@ -26,15 +26,15 @@ fn scenario() -> tempfile::TempDir {
     let mut text = read("scenario.toml");
     for (from, to) in [
         (
-            "users = 8\nwarm_up = \"10s\"\nmin = \"20s\"\nrequests = 60",
+            "users = 8\nwarm_up = \"5s\"\nmin = \"10s\"\nrequests = 30",
             "users = 6\nwarm_up = \"1s\"\nmin = \"4s\"\nrequests = 4",
         ),
         (
-            "step = 16\nwindow = \"10s\"\nmax_users = 320",
+            "step = 16\nwindow = \"6s\"\nmax_users = 320",
             "step = 1\nwindow = \"2s\"\nmax_users = 6",
         ),
         (
-            "settle = \"10s\"\nlength = \"1m\"",
+            "settle = \"5s\"\nlength = \"15s\"",
             "settle = \"1s\"\nlength = \"20s\"",
         ),
         ("exponential:2s", "exponential:200ms"),
