@@ -8,6 +8,7 @@ mod series;
 mod verdict;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use experiment::campaign::{Course, Ending, Phase as CoursePhase, PhaseSpan, Plan, Threshold};
 use experiment::telemetry::{Query, Span, Telemetry};
@@ -141,7 +142,7 @@ pub(super) fn document(parts: Parts<'_>) -> Document {
         certificate: parts.certificate.clone(),
         generator: parts.generator.clone(),
         tokens: parts.tokens.clone(),
-        prefix_cache: view.prefix_cache(main),
+        prefix_cache: view.prefix_cache(main, spans.last().copied()),
         errors: view.errors(),
         verify: parts.verify.clone(),
         objectives,
@@ -421,13 +422,18 @@ impl View<'_> {
         profiles.collect()
     }
 
-    fn prefix_cache(&self, main: Option<PhaseSpan>) -> PrefixCache {
-        let measured = main.and_then(|span| {
-            self.asked(LOOKED_UP, of(span)).filter(|n| *n > 0.0)?;
-            self.asked(HIT_SHARE, of(span))
+    fn prefix_cache(&self, main: Option<PhaseSpan>, last: Option<PhaseSpan>) -> PrefixCache {
+        let hits = |span: Span| {
+            self.asked(LOOKED_UP, span).filter(|n| *n > 0.0)?;
+            self.asked(HIT_SHARE, span)
+        };
+        let all = last.map(|last| Span {
+            from: Duration::ZERO,
+            to: last.to,
         });
         PrefixCache {
-            measured,
+            measured: main.and_then(|span| hits(of(span))),
+            measured_throughout: all.and_then(hits),
             ..self.parts.prefix_cache.clone()
         }
     }

@@ -308,7 +308,11 @@ impl Tokens {
 pub(crate) struct PrefixCache {
     /// By the corpus, as if nothing were ever evicted.
     pub(crate) predicted: Option<f64>,
+    /// In the soak.
     pub(crate) measured: Option<f64>,
+    /// From the first request to the last one, as what is foretold is of all of them.
+    #[serde(default)]
+    pub(crate) measured_throughout: Option<f64>,
     /// Of the corpus.
     pub(crate) sessions: Option<u64>,
     /// Different ones that were sent.

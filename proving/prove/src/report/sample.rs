@@ -113,6 +113,7 @@ pub(crate) fn full() -> Document {
         prefix_cache: PrefixCache {
             predicted: Some(0.8613),
             measured: Some(0.8427),
+            measured_throughout: Some(0.9158),
             sessions: Some(20_412),
             unique_sessions: Some(20_396),
             corpus_unique_sessions: Some(20_396),

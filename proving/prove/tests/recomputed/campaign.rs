@@ -46,6 +46,8 @@ const LEFT: &str = "no whole answer at the end";
 /// In the place of a workload, of exchanges that other rows have, too.
 const OF_BOTH: &str = "all, where both counted";
 const TTFT: &str = "mean(engine:vllm:time_to_first_token_seconds)";
+const HITS: &str =
+    "ratio(engine:vllm:prefix_cache_hits_total, engine:vllm:prefix_cache_queries_total)";
 /// What differs in the report of a campaign from what the files beside it come to.
 pub(crate) fn differences(report: &Value, dir: &Path) -> Vec<String> {
     let rows = dir.join("requests.parquet");
@@ -136,6 +138,11 @@ impl Again<'_> {
         self.series(phases.last().expect("a phase").to);
         self.hardware(phases[main]);
         self.answers(phases[main]);
+        let all = Told {
+            from: 0.0,
+            ..*phases.last().expect("a phase")
+        };
+        self.asked("/prefix_cache/measured_throughout", HITS, all);
         for at in 0..list(self.report, "steps").len() {
             self.step_of_pages(at);
         }

@@ -82,7 +82,9 @@ pub(super) fn corpus(document: &Document) -> Section {
         section.absent("not measured: the traffic was of no corpus, and the engine told nothing of its prefix cache");
         return section;
     }
-    let apart = cache.predicted.zip(cache.measured).map(|(p, m)| m - p);
+    let foretold = cache.expected.or(cache.predicted);
+    let apart = foretold.zip(cache.measured_throughout);
+    let apart = apart.map(|(foretold, measured)| measured - foretold);
     let rows = [
         ("sessions of the corpus", maybe(cache.sessions, count)),
         (
@@ -102,17 +104,24 @@ pub(super) fn corpus(document: &Document) -> Section {
             "hit rate, foretold of what was sent",
             maybe(cache.expected, percent),
         ),
-        ("hit rate, measured", maybe(cache.measured, percent)),
         (
-            "measured less foretold, percentage points",
+            "hit rate, measured throughout",
+            maybe(cache.measured_throughout, percent),
+        ),
+        (
+            "measured throughout less foretold, percentage points",
             maybe(apart, |apart| difference(apart).replace(" %", "")),
+        ),
+        (
+            "hit rate, measured in the soak alone",
+            maybe(cache.measured, percent),
         ),
     ];
     if let Some(says) = document.few_sessions() {
         section.text(format!("WARNING: {says}."));
     }
-    let caption = "Shares of prompt tokens that the engine had in its prefix cache: foretold by the corpus as if nothing were \
-                   ever evicted, and measured";
+    let caption = "Shares of prompt tokens that the engine had in its prefix cache: foretold by the corpus of all that is sent, \
+                   as if nothing were ever evicted, and measured";
     section.table(Table::figures(caption, ["Figure", "#Value"], rows), "");
     section
 }

@@ -1,6 +1,6 @@
 //! What the pages of a campaign's targets come to.
 
-use super::{Again, OF_BOTH, TTFT, Told, float, list};
+use super::{Again, HITS, OF_BOTH, TTFT, Told, float, list};
 use crate::recomputed::EXACT;
 use crate::recomputed::query::answers;
 use crate::recomputed::samples::{Samples, Series};
@@ -56,9 +56,7 @@ impl Again<'_> {
                 self.asked(&place, objective["query"].as_str().expect("a query"), span);
             }
         }
-        let hits =
-            "ratio(engine:vllm:prefix_cache_hits_total, engine:vllm:prefix_cache_queries_total)";
-        self.asked("/prefix_cache/measured", hits, span);
+        self.asked("/prefix_cache/measured", HITS, span);
         if !self.report["overhead"]["throttling"].is_null() {
             for (name, metric) in [
                 ("periods", "periods_total"),
