@@ -157,6 +157,12 @@ pub(crate) fn present(sources: &dyn Sources) -> Vec<&'static Provider> {
         .collect()
 }
 
+/// Whether the catalogue has the models of one of these: of several backends none is asked for its list, and what has a price is told.
+pub(crate) fn has_prices(present: &[&Provider], sources: &dyn Sources) -> bool {
+    let is_at_home = |provider: &&Provider| set(sources, provider.url).is_none();
+    present.iter().any(is_at_home)
+}
+
 /// Models of a provider, by how their names begin; none where it is not one of these.
 pub(crate) fn models_of(name: &str) -> &'static [&'static str] {
     let provider = PROVIDERS.iter().find(|provider| provider.name == name);
@@ -196,6 +202,9 @@ fn document(present: &[&Provider], sources: &dyn Sources) -> String {
             "  - {{ name: otherwise, workload: default, backend: {} }}",
             first.name
         );
+        if has_prices(present, sources) {
+            text.push_str("prices: { catalogue: builtin }\n");
+        }
     } else if let [only] = present {
         let _ = writeln!(text, "  - {{ workload: default, backend: {} }}", only.name);
     }

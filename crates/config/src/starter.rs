@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::decode::Written;
-use crate::environment::{Provider, present};
+use crate::environment::{Provider, has_prices, present};
 use crate::scalar::Model;
 use crate::sources::Sources;
 
@@ -55,13 +55,25 @@ identity: { default: default }
 backends:
 ";
 
-const TAIL: &str = "
+const LEDGER: &str = "
 # What was used, by whom: `tollgate usage report`.
 ledger: { path: usage.db }
+";
 
-# Prices of a million tokens, an amount for a month, and the gate's own count beside the engine's
-# (`tollgate usage drift`). A route may have `limits: [ { requests: 60, per: 1m } ]`.
+const PRICES: &str = "
+# What the providers' models cost, and which there are: lists of models (`/v1/models`) name them. A price of one's own,
+# for a million tokens, stands beside it: `MODEL: { input: 0.10, output: 0.40 }`.
+prices: { catalogue: builtin }
+";
+
+const NO_PRICES: &str = "
+# Prices of a million tokens.
 # prices: { catalogue: builtin, MODEL: { input: 0.10, output: 0.40 } }
+";
+
+const TAIL: &str = "
+# An amount for a month, and the gate's own count beside the engine's (`tollgate usage drift`). A route may have
+# `limits: [ { requests: 60, per: 1m } ]`.
 # budgets: { all: { tokens: 100M, per: month } }
 # tokenizers: { \"*\": o200k }
 ";
@@ -102,6 +114,10 @@ pub fn starter(engines: &[FoundEngine], sources: &dyn Sources) -> Starter {
     }
     text.push_str("\n# Which calls go where: the first that fits.\nroutes:\n");
     write_routes(&mut text, engines, &own, &providers);
+    text.push_str(LEDGER);
+    let are_several = engines.len() + providers.len() > 1;
+    let prices = are_several && has_prices(&providers, sources);
+    text.push_str(if prices { PRICES } else { NO_PRICES });
     text.push_str(TAIL);
     let mut models = engines.iter().flat_map(|engine| &engine.models);
     let model = models.find(|model| Model::read(model).is_ok()).cloned();
