@@ -65,8 +65,8 @@ cargo xtask <verb>
                  once, and the right to make network namespaces): a lane of its own; its report is
                  target/conformance/report.yaml
   conformance mcp [BINARY]
-                 the Model Context Protocol's conformance suite straight at a server and through the gate, check by check,
-                 and clients of the SDKs of Go and Rust and of the Inspector (npm, Go and cargo; minutes): a lane of its own
+                 the Model Context Protocol's conformance suite, as a client and as a server, straight and through the gate,
+                 check by check, and clients of the SDKs and of the Inspector (npm, Go and cargo; minutes): a lane of its own
   charts         the charts of deploy/helm, linted and rendered by Helm, which is built first (Go; five minutes once): a lane
                  of its own
   portable       the gate built as for any Unix but Linux, with the twin of what is Linux's alone, and the
@@ -128,6 +128,11 @@ fn verb() -> ExitCode {
             Some(plan) => conformance::mcp::lane(&plan),
             None => misused(),
         },
+        [
+            "conformance",
+            conformance::mcp::scenarios::THROUGH,
+            rest @ ..,
+        ] => conformance::mcp::scenarios::through(rest),
         ["agents"] => agents::lane(None),
         ["agents", binary] => agents::lane(Some(binary.as_ref())),
         ["conformance", rest @ ..] => match conformance::Plan::of(rest) {

@@ -3,12 +3,13 @@
 //!
 //! Invariant: suite, server and clients are what `xtask/mcp` pins, and run unchanged; a check that comes out otherwise through the gate
 //! than straight fails the lane.
-//! Not here: what checks came to (`checks`), what is installed (`parts`), what runs meanwhile (`running`).
+//! Not here: what checks came to (`checks`), the suite as a server (`scenarios`), what is installed (`parts`), what runs meanwhile (`running`).
 
 mod checks;
 mod clients;
 mod parts;
 mod running;
+pub(crate) mod scenarios;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,14 @@ pub(crate) fn lane(plan: &Plan) -> ExitCode {
             let bridged = || bridged(&parts, &binary, set, !has_sessions, &straight);
             let _told = lane.step(&name, AGAIN, bridged);
         }
+        for (set, _) in SETS {
+            let name = format!("client scenarios of {set}, straight and through the gate");
+            let _told = lane.step(&name, AGAIN, || scenarios::same(&parts, &binary, set));
+        }
+        let name = "the same of clients with sessions";
+        let _told = lane.step(name, AGAIN, || {
+            scenarios::same_with_sessions(&parts, &binary)
+        });
         let name = "clients of the SDKs of Go, Rust, Python and TypeScript, and the Inspector";
         let _told = lane.step(name, AGAIN, || clients::same(&parts, &binary));
     }
@@ -76,9 +85,9 @@ pub(crate) fn lane(plan: &Plan) -> ExitCode {
 /// Compares check by check; gives what the server came to by itself.
 fn same(parts: &Parts, binary: &Path, set: &str, has_sessions: bool) -> Result<Checks, String> {
     let server = Server::start(parts, has_sessions)?;
-    let straight = ran(parts, set, "straight", &server.url())?;
-    let gate = Gate::start(binary, &parts.work, &server)?;
-    let through = ran(parts, set, "gate", &gate.url())?;
+    let straight = at_server(parts, set, "straight", &server.url())?;
+    let gate = Gate::start(binary, &parts.work, &server.url())?;
+    let through = at_server(parts, set, "gate", &gate.url())?;
     println!("straight: {straight}; through the gate: {through}");
     let differences = straight.differences(&through);
     if differences.is_empty() {
@@ -97,9 +106,9 @@ fn bridged(
     meant: &Checks,
 ) -> Result<(), String> {
     let server = Server::start(parts, has_sessions)?;
-    let straight = ran(parts, set, "other", &server.url())?;
-    let gate = Gate::start(binary, &parts.work, &server)?;
-    let through = ran(parts, set, "bridged", &gate.url())?;
+    let straight = at_server(parts, set, "other", &server.url())?;
+    let gate = Gate::start(binary, &parts.work, &server.url())?;
+    let through = at_server(parts, set, "bridged", &gate.url())?;
     println!("straight: {straight}; through the gate: {through}");
     let mut worse = meant.worse_in(&through);
     worse.retain(|difference| {
@@ -113,35 +122,28 @@ fn bridged(
     Err(table(&worse))
 }
 
+/// Runs the scenarios of a set at a server.
+fn at_server(parts: &Parts, set: &str, name: &str, url: &str) -> Result<Checks, String> {
+    let mut suite = parts.suite();
+    suite.args(["server", "--url", url, "--requirements", set]);
+    ran(suite, &parts.work.join(format!("{set}-{name}")))
+}
+
 /// Runs the suite; what its checks came to.
-fn ran(parts: &Parts, set: &str, name: &str, url: &str) -> Result<Checks, String> {
-    let results = parts.work.join(format!("{set}-{name}"));
+fn ran(mut suite: Command, results: &Path) -> Result<Checks, String> {
     let cannot = |cause: std::io::Error| format!("{}: {cause}", results.display());
     if results.exists() {
-        std::fs::remove_dir_all(&results).map_err(cannot)?;
+        std::fs::remove_dir_all(results).map_err(cannot)?;
     }
-    std::fs::create_dir_all(&results).map_err(cannot)?;
-    let mut suite = Command::new(&parts.node);
-    suite.arg(
-        parts
-            .modules
-            .join("@modelcontextprotocol/conformance/dist/index.js"),
-    );
-    suite.args([
-        "server",
-        "--url",
-        url,
-        "--requirements",
-        set,
-        "--output-dir",
-    ]);
-    suite.arg(&results).current_dir(&parts.work);
+    std::fs::create_dir_all(results).map_err(cannot)?;
+    suite.arg("--output-dir").arg(results);
     // It ends with 1 where a scenario fails, whatever was expected of it.
     let said = succeed(&mut suite);
-    let checks = Checks::read(&results)?;
+    let checks = Checks::read(results)?;
     if checks.is_empty() {
         let says = said.err().unwrap_or_default();
-        return Err(format!("the suite of {set} left no results: {says}"));
+        let results = results.display();
+        return Err(format!("the suite left no results in {results}: {says}"));
     }
     Ok(checks)
 }

@@ -31,7 +31,7 @@ const INSPECTED: [&[&str]; 6] = [
 pub(super) fn same(parts: &Parts, binary: &Path) -> Result<(), String> {
     for has_sessions in [true, false] {
         let server = Server::start(parts, has_sessions)?;
-        let gate = Gate::start(binary, &parts.work, &server)?;
+        let gate = Gate::start(binary, &parts.work, &server.url())?;
         for (name, ask) in asks(parts) {
             let told =
                 |url: &str| run_quietly(&mut ask(url)).map_err(|says| format!("{name}: {says}"));

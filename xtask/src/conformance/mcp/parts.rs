@@ -15,6 +15,8 @@ pub(super) const INSPECTOR_VERSION: &str = "2.12.0";
 
 /// The server of the suite's makers, of the Go SDK.
 const SERVER: &str = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server";
+/// Their client, which does what each scenario of a client asks.
+const CLIENT: &str = "github.com/modelcontextprotocol/go-sdk/conformance/everything-client";
 
 /// Where everything is.
 pub(super) struct Parts {
@@ -24,6 +26,7 @@ pub(super) struct Parts {
     pub(super) inspector: PathBuf,
     pub(super) server: PathBuf,
     pub(super) go_client: PathBuf,
+    pub(super) go_scenarios: PathBuf,
     pub(super) rust_client: PathBuf,
     /// Where results and configurations are written.
     pub(super) work: PathBuf,
@@ -41,6 +44,15 @@ impl Parts {
         ]
     }
 
+    /// The suite, to be told what to do.
+    pub(super) fn suite(&self) -> Command {
+        let mut suite = Command::new(&self.node);
+        let program = "@modelcontextprotocol/conformance/dist/index.js";
+        suite.arg(self.modules.join(program));
+        suite.current_dir(&self.work);
+        suite
+    }
+
     /// Installs and builds what is not there.
     pub(super) fn get() -> Result<Self, String> {
         let work = target_dir(&metadata()?)?.join("conformance-mcp");
@@ -50,6 +62,8 @@ impl Parts {
         let (server, go_client) = (work.join("everything-server"), work.join("go-client"));
         go(SERVER, &server)?;
         go("./client", &go_client)?;
+        let go_scenarios = work.join("everything-client");
+        go(CLIENT, &go_scenarios)?;
         Ok(Self {
             python,
             node,
@@ -57,6 +71,7 @@ impl Parts {
             inspector,
             server,
             go_client,
+            go_scenarios,
             rust_client: rust_client(&work)?,
             work,
         })

@@ -78,11 +78,11 @@ impl Server {
     }
 }
 
-/// A gate in front of it, which shows its things by their own names.
+/// A gate in front of a server, which shows its things by their own names.
 pub(super) struct Gate(Listening);
 
 impl Gate {
-    pub(super) fn start(binary: &Path, work: &Path, server: &Server) -> Result<Self, String> {
+    pub(super) fn start(binary: &Path, work: &Path, server: &str) -> Result<Self, String> {
         let (data, admin) = (free_address()?, free_address()?);
         let config = work.join("tollgate.yaml");
         let text = format!(
@@ -91,8 +91,7 @@ impl Gate {
              backends: {{ engine: {{ url: \"http://127.0.0.1:9/v1\" }} }}\n\
              routes: [ {{ workload: suite, backend: engine }} ]\n\
              mcp:\n  secret: {{ inline: 0123456789abcdef0123456789abcdef }}\n  prefix: never\n  \
-             servers: {{ suite: {{ url: \"{}\" }} }}\n  routes: [ {{ workload: suite }} ]\n",
-            server.url()
+             servers: {{ suite: {{ url: \"{server}\" }} }}\n  routes: [ {{ workload: suite }} ]\n",
         );
         std::fs::write(&config, text).map_err(|cause| format!("{}: {cause}", config.display()))?;
         let mut command = Command::new(binary);
