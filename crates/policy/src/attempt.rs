@@ -294,6 +294,23 @@ impl Upstreams {
         }
     }
 
+    /// Whether a try that was not served there may be followed by another one. It spends nothing: it is no sign of load, and what any caller
+    /// can have with a made-up name takes no failover from others.
+    #[cold]
+    pub fn may_go_on(
+        &mut self,
+        attempts: &Attempts,
+        wanted: Wanted<'_>,
+        s: &Snapshot,
+        now: Mono,
+    ) -> Retry {
+        if attempts.made < attempts.most && self.peek(attempts, wanted, s, now) {
+            Retry::Granted
+        } else {
+            Retry::No
+        }
+    }
+
     /// The last try was none: its backend cannot be told the call, and was sent nothing. Neither it nor another endpoint of that backend is
     /// tried, and what follows is no retry. Gives whether another backend is left.
     #[cold]

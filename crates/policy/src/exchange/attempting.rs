@@ -405,9 +405,13 @@ impl Running<'_> {
             && (active.repeats || active.sent.get() == Sent::Nothing);
         let retry = if is_wanted {
             let attempts = &mut active.attempts;
-            match upstreams.may_retry(attempts, wanted, s, now) {
-                Retry::No if broke => upstreams.may_retry_there(attempts, wanted, s, now),
-                retry => retry,
+            if result.is_ok_and(is_unserved) {
+                upstreams.may_go_on(attempts, wanted, s, now)
+            } else {
+                match upstreams.may_retry(attempts, wanted, s, now) {
+                    Retry::No if broke => upstreams.may_retry_there(attempts, wanted, s, now),
+                    retry => retry,
+                }
             }
         } else {
             Retry::No

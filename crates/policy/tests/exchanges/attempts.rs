@@ -383,6 +383,19 @@ fn a_model_or_a_credential_that_is_missing_at_one_backend_is_looked_for_at_the_n
             _ => assert!(matches!(asked.verdict, Verdict::Relay(_)), "{status}"),
         }
     }
+    // Whoever asks for models that are nowhere takes no failover from others.
+    let mut world = World::of(two(|s| {
+        s.routes[0].retries.burst = 1;
+        s.routes[0].retries.share_millionths = 0;
+    }));
+    for _ in 0..3 {
+        let (mut asked, _, goes_on) = first_answer(&mut world, (404, JSON));
+        assert!(goes_on);
+        asked.exchange.sent(true);
+        world.response(&mut asked, 404, JSON);
+        world.now = world.now.after(Duration::from_secs(20));
+    }
+    assert!(first_answer(&mut world, (503, JSON)).2);
     // A list of statuses is the whole list.
     let none = |s: &mut Snapshot| s.routes[0].retries.after_unserved = false;
     let mut world = World::of(two(none));
