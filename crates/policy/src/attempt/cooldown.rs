@@ -1,7 +1,7 @@
 //! Endpoints that asked to be left alone for a time.
 //!
-//! A 429 speaks of the quota that its call used: only calls of that quota stay away, and where it does not say that the quota is used up,
-//! only those of its caller until another one gets the same. A 503 or 529 speaks of the model that was asked for,
+//! Each holds for its caller until another one gets the same, but for a 429 that says that the quota is used up (`reach`).
+//! A 429 speaks of the quota that its call used: only calls of that quota stay away. A 503 or 529 speaks of the model that was asked for,
 //! where one was: a router before engines has others. Any other status speaks of the endpoint. One that asks for more than [`PATIENCE`] is tried all the same where there is no other,
 //! by one call each [`TRIAL_EVERY`]: an answer without an error ends its time.
 //! Invariant: at most [`HOLDS`] are kept; one more takes the place of the one that ends first.

@@ -259,7 +259,7 @@ impl Running<'_> {
         };
         let quota = match head.status {
             429 => quota(head, self.call.prompt_estimate, self.call.estimate.reserved),
-            _ => Quota::UsedUp,
+            _ => Quota::Unsaid,
         };
         if quota == Quota::TooSmall {
             return;

@@ -44,6 +44,9 @@ pub(super) const MEMBERS: &[&str] = &[
     "lora_path",
     "lora_request",
     "preset",
+    "extra_body",
+    "model_list",
+    "user_config",
 ];
 const OF_GOOGLE: &[&str] = &["generationConfig", "generation_config"];
 /// And of Responses the items: most have no tools, and nobody watches for them.
@@ -61,18 +64,21 @@ const NAMES: &[&str] = &[
     "answering_model",
     "reasoning_model",
     "safety_model",
-    "fallbacks",
-    "lora_name",
-    "lora_path",
-    "preset",
 ];
 
-/// Names under which an object, or a list of them, has a model or a list of models for each other one.
+/// Names under which each text is a model, also in an object or a list of them, whatever it is called there.
 const MAPS: &[&str] = &[
     "context_window_fallbacks",
     "content_policy_fallbacks",
     "context_window_fallback_dict",
+    "lora_name",
+    "lora_path",
+    "lora_request",
+    "preset",
 ];
+
+/// Models to turn to next: by name, in requests of their own, or in a list for each other model.
+const FALLBACKS: &str = "fallbacks";
 
 /// How such a name ends, in lower case.
 const HINTS: &[&str] = &[
@@ -82,8 +88,11 @@ const HINTS: &[&str] = &[
     "model_name\"",
     "modelname\"",
     "fallbacks\"",
+    "fallback_dict\"",
     "lora_name\"",
     "lora_path\"",
+    "lora_request\"",
+    "preset\"",
 ];
 
 /// What stands under one of these is the caller's own.
@@ -187,6 +196,10 @@ enum Holds {
     Model,
     /// For each of its names a model or a list of them; or a list of such objects, or of models.
     Map,
+    /// A model, a request that names one, or for each of its names a list of models; or a list of these.
+    Fallback,
+    /// A list of models, and nothing else that is one.
+    Listed,
 }
 
 impl Holds {
@@ -195,6 +208,8 @@ impl Holds {
             Self::Model
         } else if is_one_of(MAPS, name.as_bytes()) {
             Self::Map
+        } else if is_spelling(name.as_bytes(), FALLBACKS.as_bytes()) {
+            Self::Fallback
         } else {
             Self::Other
         }
@@ -230,17 +245,23 @@ impl<'a> Walk<'a> {
                     if self.cursor.next() == Some(b':') {
                         self.cursor.at += 1;
                         self.enter(raw);
-                    } else if self.next != Holds::Other {
-                        self.next = Holds::Other;
-                        return Some(raw);
+                    } else {
+                        match std::mem::replace(&mut self.next, Holds::Other) {
+                            Holds::Other | Holds::Listed => {}
+                            Holds::Model | Holds::Map | Holds::Fallback => return Some(raw),
+                        }
                     }
                     continue;
                 }
-                b'[' => self.open.push(Open::List(self.next)),
-                b'{' => {
-                    let each = (self.next == Holds::Map).then_some(Holds::Model);
-                    self.open.push(Open::Object(each));
-                }
+                b'[' => self.open.push(Open::List(match self.next {
+                    Holds::Listed => Holds::Model,
+                    next => next,
+                })),
+                b'{' => self.open.push(Open::Object(match self.next {
+                    Holds::Map => Some(Holds::Model),
+                    Holds::Fallback => Some(Holds::Listed),
+                    Holds::Other | Holds::Model | Holds::Listed => None,
+                })),
                 b'}' | b']' => {
                     self.open.pop();
                 }
@@ -253,13 +274,14 @@ impl<'a> Walk<'a> {
 
     /// A member of this name follows.
     fn enter(&mut self, raw: &[u8]) {
-        if let Some(Open::Object(Some(each))) = self.open.last() {
-            self.next = *each;
-            return;
-        }
         let name = unescape(raw).unwrap_or_default();
-        self.next = Holds::under(&name);
-        if FREE.contains(&&*name) {
+        self.next = match (self.open.last(), Holds::under(&name)) {
+            // A request says its model by name.
+            (Some(Open::Object(Some(Holds::Listed))), Holds::Other) => Holds::Listed,
+            (Some(Open::Object(Some(Holds::Model))), _) => Holds::Model,
+            (_, by_name) => by_name,
+        };
+        if self.next == Holds::Other && FREE.contains(&&*name) {
             self.cursor.value();
         }
     }

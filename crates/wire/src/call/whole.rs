@@ -107,6 +107,8 @@ fn stateful(name: &[u8]) -> Option<usize> {
         | (6, b"models" | b"preset")
         | (7, b"plugins")
         | (9, b"fallbacks" | b"lora_path")
+        | (10, b"extra_body" | b"model_list")
+        | (11, b"user_config")
         | (12, b"safety_model" | b"lora_request")
         | (15, b"compound_custom" | b"providerOptions")
         | (16, b"provider_options")

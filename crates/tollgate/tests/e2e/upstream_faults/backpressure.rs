@@ -100,7 +100,8 @@ fn clients_that_do_not_read_cost_the_gate_no_memory() {
 fn a_slow_client_that_keeps_reading_is_not_disconnected() {
     const BYTES: usize = 24 << 20;
     let upstream = Upstream::start(|_, _| {
-        let body = vec![b' '; BYTES];
+        let mut body = b"{}".to_vec();
+        body.resize(BYTES, b' ');
         vec![Step::Send(whole(200, "application/json", &body))]
     });
     let config = format!("bounds: {{ write_stall: 1s }}\n{}", one(upstream.address));

@@ -37,7 +37,39 @@ fn named(head: &CallHead) -> Vec<(&str, &str)> {
 
 #[test]
 fn models_that_a_provider_asks_besides_are_found_at_every_cut() {
-    let table: [(&str, &[(&str, &str)]); 19] = [
+    let table: [(&str, &[(&str, &str)]); 26] = [
+        (
+            r#"{"model":"m","fallbacks":[{"m":["a"]},{"*":["b"]},{"model":"c","messages":[{"role":"user"}],"user":"u"}]}"#,
+            &[("fallbacks", "a"), ("fallbacks", "b"), ("fallbacks", "c")],
+        ),
+        (
+            r#"{"model":"m","fallbacks":{"m":["a"],"items":["b"]}}"#,
+            &[("fallbacks", "a"), ("fallbacks", "b")],
+        ),
+        (
+            r#"{"model":"m","lora_path":{"path":"a"}}"#,
+            &[("lora_path", "a")],
+        ),
+        (
+            r#"{"model":"m","lora_request":"a","preset":{"slug":"b"}}"#,
+            &[("lora_request", "a"), ("preset", "b")],
+        ),
+        (
+            r#"{"model":"m","model_list":[{"model_name":"a","litellm_params":{"model":"b"}}]}"#,
+            &[("model_list", "a"), ("model_list", "b")],
+        ),
+        (
+            r#"{"model":"m","user_config":{"model_list":[{"litellm_params":{"model":"b"}}],"fallbacks":[{"m":["c"]}]}}"#,
+            &[("user_config", "b"), ("user_config", "c")],
+        ),
+        (
+            r#"{"model":"m","extra_body":{"model":"a","models":["b"],"preset":"c"}}"#,
+            &[
+                ("extra_body", "a"),
+                ("extra_body", "b"),
+                ("extra_body", "c"),
+            ],
+        ),
         (r#"{"model":"m","lora_path":"a"}"#, &[("lora_path", "a")]),
         (
             r#"{"model":"m","lora_path":["a",null,"b"]}"#,

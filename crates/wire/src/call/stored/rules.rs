@@ -48,6 +48,15 @@ const IDS: &[&str] = &[
     "connector_id",
 ];
 
+/// What an engine fetches of a prompt from another one: from where, and what, as the caller says (vLLM, SGLang), and the session that it
+/// keeps for whom it knows (SGLang).
+const OF_ENGINES: [&str; 4] = [
+    "kv_transfer_params",
+    "ec_transfer_params",
+    "bootstrap_host",
+    "session_params",
+];
+
 /// Sources that Azure reads with a credential of its own, Foundry's tools over them, and servers of tools that a provider is connected to.
 const WHOLE: &[&str] = &[
     "data_sources",
@@ -56,20 +65,15 @@ const WHOLE: &[&str] = &[
     "agent_reference",
     "mcp_servers",
     "mcpServers",
+    OF_ENGINES[0],
+    OF_ENGINES[1],
+    OF_ENGINES[2],
+    OF_ENGINES[3],
 ];
 
 /// Under which names addresses stand in calls of OpenAI's and Anthropic's. Endpoints of Google's that speak OpenAI's read those of
 /// their own with the rights of the account.
 const ADDRESSES: &[&str] = &["url", "image_url", "video_url", "file_url", "file_data"];
-
-/// What an engine fetches of a prompt from another one: from where, and what, as the caller says (vLLM, SGLang), and the session that it
-/// keeps for whom it knows (SGLang).
-const OF_ENGINES: &[&str] = &[
-    "kv_transfer_params",
-    "ec_transfer_params",
-    "bootstrap_host",
-    "session_params",
-];
 
 const FREE: &[&str] = &[
     "arguments",
@@ -115,7 +119,7 @@ const CHAT: Rules = Rules {
     holders: &[("audio", "audio.id"), ("voice", "voice.id")],
     whole: WHOLE,
     asked: &[],
-    whole_at_top: OF_ENGINES,
+    whole_at_top: &[],
     addresses: ADDRESSES,
     is_of_account: address::is_of_account,
     free: FREE,
@@ -127,7 +131,7 @@ const COMPLETIONS: Rules = Rules {
     hints: &["_transfer_params", "bootstrap_host", "session_params"],
     ids: &[],
     holders: &[],
-    whole: &[],
+    whole: &OF_ENGINES,
     addresses: &[],
     ..CHAT
 };
@@ -153,13 +157,7 @@ const RESPONSES: Rules = Rules {
         "mcp_servers",
         "mcpservers",
     ],
-    whole_at_top: &[
-        "agent",
-        "kv_transfer_params",
-        "ec_transfer_params",
-        "bootstrap_host",
-        "session_params",
-    ],
+    whole_at_top: &["agent"],
     ..CHAT
 };
 

@@ -50,6 +50,11 @@ fn every_id_that_a_body_can_name_is_found() {
             "bootstrap_host",
         ),
         (
+            Chat,
+            r#"{"model":"m","extra_body":{"kv_transfer_params":{"remote_host":"h"}}}"#,
+            "kv_transfer_params",
+        ),
+        (
             Responses,
             r#"{"model":"m","input":"x","session_params":{"id":"s"}}"#,
             "session_params",
