@@ -127,7 +127,7 @@ pub struct Uncounted {
     /// Its record, with what is known without a count.
     pub record: Record,
     /// What limits and budgets were charged by that.
-    pub settled: Option<Settled>,
+    pub settled: Option<Box<Settled>>,
     /// The usage ledger waits for it, too.
     pub has_row: bool,
 }

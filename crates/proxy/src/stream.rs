@@ -143,6 +143,7 @@ impl Stream {
                 IoSlice::advance_slices(slices, 0);
                 continue;
             }
+            let asked = first.len();
             // A single slice goes by a plain write, which costs the kernel less than a vector of one.
             let polled = if slices.len() == 1 {
                 Pin::new(&mut *self).poll_write(cx, first)
@@ -155,6 +156,10 @@ impl Stream {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => return Poll::Pending,
             };
+            if slices.len() == 1 && written == asked {
+                *slices = &mut [];
+                break;
+            }
             IoSlice::advance_slices(slices, written);
         }
         // TLS may hold records back; in clear this does nothing.

@@ -78,6 +78,7 @@ pub(crate) struct View {
 }
 
 impl View {
+    #[cold]
     fn new(snapshot: &Snapshot, series: &mut Series) -> Self {
         let names = &mut series.names;
         let workloads: Vec<NameId> = intern(names, snapshot.workloads.iter().map(|w| &w.name));

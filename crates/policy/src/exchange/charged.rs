@@ -32,7 +32,7 @@ pub struct Finished {
     /// The gate's own count takes the place of what is known without it: the record waits for it.
     pub awaits_count: bool,
     /// What limits and budgets were charged until then, where it waits.
-    pub settled: Option<Settled>,
+    pub settled: Option<Box<Settled>>,
     /// What became of the rest of the response, where its client left.
     pub rest: Option<DisconnectOutcome>,
     /// The span of the last attempt, in a sampled exchange.
@@ -120,7 +120,7 @@ impl Running<'_> {
         }
         if finished.awaits_count {
             let settled = self.call.reservation.take();
-            finished.settled = settled.map(|settled| settled.settled(tokens, now));
+            finished.settled = settled.map(|settled| Box::new(settled.settled(tokens, now)));
         } else {
             self.call.reservation = None;
         }

@@ -317,3 +317,18 @@ fn the_target_is_split_at_the_first_question_mark() {
     assert_eq!(head.set_target("*"), Ok(()));
     assert_eq!(head.set_method("A B"), Err(HeadFaultKind::StartLine.into()));
 }
+
+#[test]
+fn a_comma_is_found_wherever_it_stands_and_nothing_passes_for_one() {
+    for length in 0..40 {
+        for other in [b'-', b'+', b'a', 0xac, 0xff, 0] {
+            let mut value = vec![other; length];
+            assert!(!has_comma(&value), "{value:?}");
+            for at in 0..length {
+                value[at] = b',';
+                assert!(has_comma(&value), "{value:?}");
+                value[at] = other;
+            }
+        }
+    }
+}
