@@ -245,6 +245,8 @@ impl Provider {
         }
         if is_its_own || self.speaks_it_anywhere {
             let _ = writeln!(text, "    dialect: {}", self.dialect);
+        } else if kept.is_some() {
+            text.push_str("    # Where it has OpenAI's API alone, calls in others are translated: `dialect: openai`.\n");
         }
     }
 }

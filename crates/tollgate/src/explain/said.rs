@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use ledger::report::wrapped;
 use policy::balancing::By;
-use policy::budget::{Budget, Unit};
+use policy::budget::Budget;
 use policy::limit::Window;
 use policy::operation::Operation;
 use policy::record::Record;
@@ -304,14 +304,6 @@ fn limits(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
 /// The budgets that count it, in words; a call whose model or tool is not known may be counted by more.
 fn budgets(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
     let record = &outcome.record;
-    let amount = |unit: &Unit, amount: u64| match unit {
-        Unit::Tokens | Unit::Calls => unit.shown(amount),
-        Unit::Money(currency) => {
-            let (whole, nanos) = (amount / 1_000_000_000, amount % 1_000_000_000);
-            let part = format!("{nanos:09}");
-            format!("{whole}.{} {currency}", &part[..2])
-        }
-    };
     let of = match record.operation {
         Some(Operation::Mcp) => &s.budgets.of_tools,
         _ => &s.budgets.of,
@@ -326,7 +318,7 @@ fn budgets(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
             format!(
                 "{}: {} each {every}{whose}",
                 budget.name,
-                amount(&budget.unit, budget.amount)
+                budget.unit.shown(budget.amount)
             )
         });
     let own = record
@@ -335,10 +327,7 @@ fn budgets(outcome: &Outcome, s: &Snapshot) -> Vec<String> {
         .map_or(&[][..], |caller| &caller.budgets);
     let own = own.iter().map(|budget| {
         let every = budget.calendar.every.as_str();
-        format!(
-            "{} each {every}, its own",
-            amount(&budget.unit, budget.amount)
-        )
+        format!("{} each {every}, its own", budget.unit.shown(budget.amount))
     });
     counted.chain(own).collect()
 }
