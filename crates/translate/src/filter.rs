@@ -190,7 +190,7 @@ impl Answering for Embedding {
     fn response(
         &self,
         head: &ResponseHead,
-        _content: Content,
+        content: Content,
         _unix_s: u64,
     ) -> Option<Box<dyn ResponseFilter>> {
         if head.status >= 400 {
@@ -202,6 +202,9 @@ impl Answering for Embedding {
                 is_listed: false,
                 held: Vec::new(),
             }));
+        }
+        if content == Content::Other {
+            return None;
         }
         let asked = self.asked.clone();
         Some(Box::new(embeddings::Embedded::new(asked, self.read)))
@@ -241,6 +244,10 @@ impl Answering for Translated {
                 is_listed: self.asked.manner == Manner::List,
                 held: Vec::new(),
             }));
+        }
+        // A page, or what says nothing of its type, is no answer of any of these: policy looks elsewhere.
+        if content == Content::Other {
+            return None;
         }
         let reader = backend.reader(head, &self.asked)?;
         let is_streamed = matches!(content, Content::Events | Content::Frames);

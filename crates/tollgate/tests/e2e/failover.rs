@@ -162,6 +162,22 @@ fn what_does_not_serve_a_call_gives_way_to_the_next_backend() {
 }
 
 #[test]
+fn a_page_in_place_of_an_answer_that_would_be_translated_gives_way_too() {
+    for stream in [false, true] {
+        let (first, second) = (no_answer(), good());
+        let config = pair(first.address, second.address)
+            .replace("/v1, timeouts", "/v1, dialect: anthropic, timeouts");
+        let gate = Gate::start(&config, &[]);
+        let answer = gate.call(&call("page", stream));
+        assert_eq!((answer.status, answer.text().as_str()), (200, COMPLETION));
+        assert_eq!((first.seen().len(), second.seen().len()), (1, 1));
+        let record = &gate.records(1)[0];
+        assert_eq!(record["attempts"], 2);
+        assert_eq!(record["prompt_tokens"], 7, "it costs what answered");
+    }
+}
+
+#[test]
 fn a_refused_connection_is_retried_at_the_next_backend() {
     let second = good();
     let gate = Gate::start(&pair(free_address(), second.address), &[]);
