@@ -350,6 +350,10 @@ impl Meter {
                 reading: &Reading::NoAnswer,
                 ..Heard::NOTHING
             },
+            Inner::Measured(measured) if is_whole && measured.is_empty() => Heard {
+                reading: &Reading::NoAnswer,
+                ..Heard::NOTHING
+            },
             Inner::Json(usage) => Heard {
                 reading: usage.finish(),
                 ..Heard::NOTHING

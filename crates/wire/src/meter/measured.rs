@@ -59,6 +59,11 @@ impl Measured {
         }
     }
 
+    /// Whether nothing has come.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.beginning.is_empty()
+    }
+
     pub(super) fn finish(&mut self) -> &Reading {
         if let Some(mut scanner) = self.scanner.take()
             && let Ok(found) = scanner.finish()

@@ -3,9 +3,9 @@
 //! Invariant: memory is that of one document. Of several usages the last counts, as in a stream: each is of all before it.
 //! Not here: one document (`unary`).
 
-use super::Reading;
 use super::unary::{document, of_found};
-use crate::json::{JsonFaultKind, Scanner, after_blanks};
+use super::{Beginning, Reading};
+use crate::json::{Found, JsonFaultKind, Scanner, after_blanks};
 
 /// Reads the usage out of a list as it passes.
 #[derive(Debug)]
@@ -13,6 +13,10 @@ pub(super) struct ListUsage {
     at: At,
     /// The last that was told.
     told: Reading,
+    /// Of the first document.
+    beginning: Beginning,
+    /// Documents that have ended.
+    documents: usize,
 }
 
 #[derive(Debug)]
@@ -24,18 +28,20 @@ enum At {
         scanner: Box<Scanner>,
         before: usize,
     },
-    /// Behind the list.
+    /// Behind the list, or in one of something else: nothing more is read.
     Behind,
-    /// Something else stands here.
+    /// A document breaks its grammar.
     Unreadable,
 }
 
 impl ListUsage {
     /// A reader of what follows the list's opening bracket.
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             at: At::Between,
             told: Reading::Absent,
+            beginning: Beginning::default(),
+            documents: 0,
         }
     }
 
@@ -44,61 +50,76 @@ impl ListUsage {
         let mut from = 0;
         while let Some(rest) = chunk.get(from..).filter(|rest| !rest.is_empty()) {
             from += match &mut self.at {
-                At::Inside { scanner, before } => match scanner.push(rest) {
-                    Ok(()) => {
-                        *before += rest.len();
-                        return;
+                At::Inside { scanner, before } => {
+                    if self.documents == 0 {
+                        self.beginning.push(rest);
                     }
-                    Err(fault) if fault.kind == JsonFaultKind::Trailing => {
-                        let taken = fault.offset - *before;
-                        match of_found(scanner.found_before_trailing()) {
-                            Reading::Absent => {}
-                            told => self.told = told,
+                    match scanner.push(rest) {
+                        Ok(()) => {
+                            *before += rest.len();
+                            return;
                         }
-                        self.at = At::Between;
-                        taken
-                    }
-                    Err(_) => {
-                        self.at = At::Unreadable;
-                        return;
-                    }
-                },
-                At::Between => {
-                    let blanks = after_blanks(rest, 0);
-                    match rest.get(blanks) {
-                        None => return,
-                        Some(b',') => blanks + 1,
-                        Some(b']') => {
-                            self.at = At::Behind;
-                            blanks + 1
+                        Err(fault) if fault.kind == JsonFaultKind::Trailing => {
+                            let taken = fault.offset - *before;
+                            take(&mut self.told, scanner.found_before_trailing());
+                            self.documents += 1;
+                            self.at = At::Between;
+                            taken
                         }
-                        Some(b'{') => {
-                            let scanner = Box::new(document());
-                            self.at = At::Inside { scanner, before: 0 };
-                            blanks
-                        }
-                        Some(_) => {
+                        Err(_) => {
                             self.at = At::Unreadable;
                             return;
                         }
                     }
                 }
-                At::Behind => {
-                    if after_blanks(rest, 0) < rest.len() {
-                        self.at = At::Unreadable;
+                At::Between => {
+                    let blanks = after_blanks(rest, 0);
+                    match rest.get(blanks) {
+                        None => return,
+                        Some(b',') => blanks + 1,
+                        Some(b'{') => {
+                            let scanner = Box::new(document());
+                            self.at = At::Inside { scanner, before: 0 };
+                            blanks
+                        }
+                        Some(byte) => {
+                            // Lists of other values tell no usage.
+                            self.documents += usize::from(*byte != b']');
+                            self.at = At::Behind;
+                            return;
+                        }
                     }
-                    return;
                 }
-                At::Unreadable => return,
+                At::Behind | At::Unreadable => return,
             };
         }
     }
 
     /// What was told until here: also of a list that breaks off.
-    pub(super) const fn reading(&self) -> &Reading {
-        match self.at {
-            At::Unreadable => &Reading::UNREAD,
-            _ => &self.told,
+    pub(super) fn finish(&mut self) -> Reading {
+        if let At::Inside { scanner, .. } = &mut self.at
+            && let Ok(found) = scanner.finish()
+        {
+            take(&mut self.told, found);
+            self.documents += 1;
+            self.at = At::Between;
         }
+        match self.at {
+            At::Unreadable => Reading::UNREAD,
+            At::Behind if self.told == Reading::Absent && self.is_no_answer() => Reading::NoAnswer,
+            At::Between | At::Inside { .. } | At::Behind => self.told,
+        }
+    }
+
+    /// Whether it holds nothing, or an error alone.
+    fn is_no_answer(&self) -> bool {
+        self.documents == 0 || self.documents == 1 && self.beginning.is_error()
+    }
+}
+
+fn take(told: &mut Reading, found: &Found) {
+    match of_found(found) {
+        Reading::Absent => {}
+        read => *told = read,
     }
 }

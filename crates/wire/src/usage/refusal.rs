@@ -3,12 +3,13 @@
 //! Invariant: what is told does not depend on how the document was cut; an answer that has an error beside its text is an answer.
 //! Not here: what such a document is charged (`policy`).
 
-/// How documents begin that are an error alone, blanks left out: OpenAI's and Google's, Anthropic's, those of older engines.
-const BEGINNINGS: [&[u8]; 4] = [
-    br#"{"error":{"#,
-    br#"{"error":""#,
-    br#"{"type":"error""#,
-    br#"{"object":"error""#,
+/// How documents begin that are an error alone, blanks left out: OpenAI's and Google's, Anthropic's, those of older engines. With what
+/// follows where the error says nothing.
+const BEGINNINGS: [(&[u8], u8); 4] = [
+    (br#"{"error":{"#, b'}'),
+    (br#"{"error":""#, b'"'),
+    (br#"{"type":"error""#, 0),
+    (br#"{"object":"error""#, 0),
 ];
 /// Bytes of the longest of them.
 const BYTES: usize = 17;
@@ -40,7 +41,15 @@ impl Beginning {
     /// Whether the document is an error alone, as far as its beginning says it.
     pub(crate) fn is_error(&self) -> bool {
         let known = self.bytes.get(..self.known).unwrap_or_default();
-        BEGINNINGS.iter().any(|begins| known.starts_with(begins))
+        BEGINNINGS.iter().any(|(begins, nothing)| {
+            let rest = known.strip_prefix(*begins);
+            rest.is_some_and(|rest| rest.first() != Some(nothing))
+        })
+    }
+
+    /// Whether nothing but blanks has come.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.known == 0
     }
 
     /// The same of a document of which this is the beginning, at least.
@@ -67,6 +76,8 @@ mod tests {
             ),
             (r#"{"object": "error", "message": "no", "code": 400}"#, true),
             (r#"{"error":null,"choices":[]}"#, false),
+            (r#"{"error":"","choices":[]}"#, false),
+            (r#"{"error": { },"choices":[]}"#, false),
             (
                 r#"{"id":"r","error":{"code":"server_error"},"output":[]}"#,
                 false,

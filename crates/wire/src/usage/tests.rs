@@ -52,8 +52,20 @@ fn of_a_list_the_last_usage_counts_wherever_it_is_cut() {
         ),
         (format!("[{text}]"), Reading::Absent),
         (format!("[{{{},\"x\":NaN}}]", of(1)), Reading::UNREAD),
-        (format!("[{{{}}}] {{}}", of(1)), Reading::UNREAD),
-        (format!("[{{{}}},7]", of(1)), Reading::UNREAD),
+        (format!("[{{{}}}] {{}}", of(1)), Reading::Valid(usage(1))),
+        (format!("[{{{}}},7]", of(1)), Reading::Valid(usage(1))),
+        (
+            format!("[{{{}}},{{{}}}", of(1), of(9)),
+            Reading::Valid(usage(9)),
+        ),
+        ("[[0.1,0.2]]".to_owned(), Reading::Absent),
+        ("[\"a\"]".to_owned(), Reading::Absent),
+        ("[ ]".to_owned(), Reading::NoAnswer),
+        ("[{\"error\":{\"code\":429}}]".to_owned(), Reading::NoAnswer),
+        (
+            "[{\"error\":{\"code\":429}},{}]".to_owned(),
+            Reading::Absent,
+        ),
     ] {
         for step in 1..=body.len() {
             assert_eq!(unary(&body, step), expected, "{body} by {step}");
@@ -97,7 +109,6 @@ fn what_is_no_json_or_has_no_usage_is_absent() {
         "<html>usage</html>",
         "{\"usage\":{\"prompt_tokens\":7}",
         "{}",
-        "[]",
         "{\"usage\":null}",
         "7",
     ] {

@@ -92,6 +92,9 @@ impl UnaryUsage {
 
     /// Ends the body.
     pub fn finish(&mut self) -> &Reading {
+        if let Progress::List(list) = &mut self.0 {
+            self.0 = Progress::Whole(list.finish());
+        }
         if let Progress::Parts(parts) = &mut self.0 {
             let (scanner, beginning) = &mut **parts;
             let reading = match scanner.finish().map_or(Reading::Absent, of_found) {
@@ -102,9 +105,10 @@ impl UnaryUsage {
         }
         match &self.0 {
             Progress::Whole(reading) => reading,
-            Progress::List(list) => list.reading(),
             Progress::Unreadable => &Reading::UNREAD,
-            Progress::Start | Progress::Parts(_) | Progress::NoJson => &Reading::Absent,
+            Progress::Start | Progress::Parts(_) | Progress::List(_) | Progress::NoJson => {
+                &Reading::Absent
+            }
         }
     }
 }
