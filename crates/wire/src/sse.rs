@@ -9,6 +9,7 @@
 //!
 //! Not here: what usage objects mean (`usage`), writing events.
 
+mod beyond;
 mod boundary;
 mod data;
 mod event;

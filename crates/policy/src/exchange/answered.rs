@@ -94,6 +94,13 @@ impl Answered<'_> {
         // was heard is from its beginning.
         let grows =
             (!self.is_whole || self.is_begun_only) && self.operation == Some(Operation::Messages);
+        // Of a stream that did not end the same is so of any report that has fewer tokens than half of what came.
+        let is_outgrown = |said: u64| {
+            !self.is_whole
+                && self.events.is_some()
+                && generates
+                && said.saturating_mul(2) < self.guess()
+        };
         let [prompt_most, completion_most] = self.most();
         let held = |said: Option<u64>, most: u64| match said {
             Some(said) if said > most => (None, Said::Refused(said)),
@@ -123,7 +130,7 @@ impl Answered<'_> {
         Tokens {
             prompt: prompt_held.map_or(prompt, Count::Reported),
             completion: match (completion_held, completion_beyond) {
-                (Some(begun), _) if grows || usage.is_unread => {
+                (Some(begun), _) if grows || usage.is_unread || is_outgrown(begun) => {
                     Count::Estimated(begun.max(self.guess()))
                 }
                 (Some(reported), _) => Count::Reported(reported),
@@ -564,6 +571,41 @@ mod tests {
         let is_whole = true;
         let whole = Answered { is_whole, ..begun };
         assert_eq!(of(whole), [Count::Reported(5), Count::Reported(1)]);
+    }
+
+    #[test]
+    fn of_a_stream_that_did_not_end_a_report_of_less_than_came_is_no_report_of_it() {
+        let of = |completion, text_tokens, is_whole| {
+            let call = Answered {
+                reading: &Reading::Valid(said(Some(5), Some(completion), None)),
+                events: Some(12),
+                text_tokens,
+                is_whole,
+                ..CALL
+            };
+            of(call)
+        };
+        let [reported, estimated] = [Count::Reported, Count::Estimated];
+        for (completion, text_tokens, is_whole, charged) in [
+            (0, 12, false, estimated(12)),
+            (0, 877, false, estimated(877)),
+            (10, 877, false, estimated(877)),
+            // An engine that tells in each event knows better than their number and their bytes do.
+            (10, 12, false, reported(10)),
+            (600, 877, false, reported(600)),
+            (0, 877, true, reported(0)),
+        ] {
+            assert_eq!(
+                of(completion, text_tokens, is_whole),
+                [reported(5), charged]
+            );
+        }
+        let unary = Answered {
+            reading: &Reading::Valid(said(Some(5), Some(0), None)),
+            is_whole: false,
+            ..CALL
+        };
+        assert_eq!(unary.tokens().completion, Count::Reported(0));
     }
 
     #[test]

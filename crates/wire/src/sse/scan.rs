@@ -98,6 +98,8 @@ const TOKEN_BYTES_MAX: u64 = 32;
 /// token.
 const MEASURED_MAX: u32 = 8;
 const PLAIN_BYTES: u64 = 512;
+/// No frame is longer: an event that has more beside its text, as a picture, tells nothing of those that follow.
+const FRAME_BYTES_MAX: u64 = 8 << 10;
 
 impl Scanner {
     /// A scanner for one stream.
@@ -343,8 +345,9 @@ impl Scanner {
     #[cold]
     fn measured(&mut self, data_bytes: u64, text_bytes: u64) {
         self.stats.text_tokens += (text_bytes / BYTES_PER_TOKEN).max(1);
-        if text_bytes > 0 {
-            self.plain_bytes = data_bytes.saturating_sub(text_bytes) + TOKEN_BYTES_MAX;
+        let frame = data_bytes.saturating_sub(text_bytes);
+        if text_bytes > 0 && frame <= FRAME_BYTES_MAX {
+            self.plain_bytes = frame + TOKEN_BYTES_MAX;
         } else if self.plain_bytes == 0 {
             self.measured += 1;
             if self.measured >= MEASURED_MAX {

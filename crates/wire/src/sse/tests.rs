@@ -309,6 +309,71 @@ fn tokens_of_a_streams_text_are_told_by_its_events_and_by_their_length() {
     assert_eq!((stats.text_tokens, stats.data_events), (42, 42));
 }
 
+#[test]
+fn what_has_no_name_of_a_text_is_told_as_well_however_the_stream_is_cut() {
+    let words = "ANSWER ".repeat(500);
+    let chat =
+        |delta: String| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n");
+    let custom = |input: &str| {
+        chat(format!(
+            "{{\"tool_calls\":[{{\"index\":0,\"type\":\"custom\",\"custom\":{{\"name\":\"f\",\"input\":\"{input}\"}}}}]}}"
+        ))
+    };
+    let part = |part: String| {
+        format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{{part}}}],\"role\":\"model\"}}}}]}}\n\n"
+        )
+    };
+    let block = |block: String| {
+        format!(
+            "event: content_block_start\ndata: {{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{{{block}}}}}\n\n"
+        )
+    };
+    let picture = "QUFB".repeat(900);
+    let least = 500 * 7 / 4;
+    for stream in [
+        custom(&words),
+        custom(&"ANSWER ".repeat(20)).repeat(25),
+        chat(format!(
+            "{{\"images\":[{{\"image_url\":{{\"url\":\"{words}\"}}}}]}}"
+        )),
+        chat(format!("{{\"of_tomorrow\":\"{words}\"}}")),
+        part(format!(
+            "\"functionCall\":{{\"name\":\"f\",\"args\":{{\"x\":\"{words}\"}}}}"
+        )),
+        part(format!("\"executableCode\":{{\"code\":\"{words}\"}}")),
+        part(format!(
+            "\"codeExecutionResult\":{{\"output\":\"{words}\"}}"
+        )),
+        part(format!(
+            "\"inlineData\":{{\"mimeType\":\"image/png\",\"data\":\"{picture}\"}}"
+        )),
+        // What a picture comes to is its frame's of no other event.
+        part(format!(
+            "\"inlineData\":{{\"mimeType\":\"audio/pcm\",\"data\":\"{}\"}}",
+            "QUFB".repeat(9000)
+        )) + &part(format!("\"text\":\"{words}\"")),
+        block(format!(
+            "\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{{\"a\":\"{words}\"}}"
+        )),
+        block(format!(
+            "\"type\":\"redacted_thinking\",\"data\":\"{words}\""
+        )),
+        block(format!(
+            "\"type\":\"web_search_tool_result\",\"tool_use_id\":\"t\",\"content\":[{{\"type\":\"web_search_result\",\"title\":\"{words}\"}}]"
+        )),
+        format!(
+            "data: {{\"type\":\"content_block_delta\",\"delta\":{{\"type\":\"signature_delta\",\"signature\":\"{words}\"}}}}\n\n"
+        ),
+    ] {
+        for step in [7, 700, stream.len()] {
+            let (_, stats) = scan(Mode::Observe, stream.as_bytes(), step);
+            let told = stats.text_tokens;
+            assert!((least..least + 300).contains(&told), "{told} of {stream}");
+        }
+    }
+}
+
 /// Events of every kind, the plain ones among them, in an order that the seed draws.
 fn mixed(draw: &mut Draw) -> Vec<Vec<u8>> {
     let token =

@@ -1,12 +1,14 @@
 //! How much text an event brings, by the names that the dialects have for it.
 //!
 //! Invariant: reads each byte once, builds nothing, and of what is no JSON tells nothing.
-//! Not here: the text itself, in order and by lanes ([`crate::answer`]).
+//! Not here: the text itself, in order and by lanes ([`crate::answer`]), what else an answer holds (`beyond`).
 
 use memchr::{memchr, memchr2};
 
+use super::beyond::answer_bytes;
+
 /// Members whose texts are what an engine made, in any dialect.
-const MADE: [&[u8]; 10] = [
+const MADE: [&[u8]; 11] = [
     b"content",
     b"text",
     b"reasoning",
@@ -14,6 +16,7 @@ const MADE: [&[u8]; 10] = [
     b"thinking",
     b"refusal",
     b"arguments",
+    b"input",
     b"partial_json",
     b"delta",
     b"transcript",
@@ -21,18 +24,30 @@ const MADE: [&[u8]; 10] = [
 /// Events of the Responses API, of which those alone that end so bring text that no other one does.
 const RESPONSES: &[u8] = b"response.";
 const DELTA: &[u8] = b".delta";
+/// An event that has more bytes beside its text may hold what has none of those names; nearly all have fewer.
+const FRAME_BYTES: u64 = 384;
 
 /// Bytes of text in a line of an event's data.
 pub(super) fn text_bytes(data: &[u8]) -> u64 {
-    measure(data, false)
+    or_beyond(data, named_bytes(data, false))
 }
 
 /// Bytes of text in the beginning of a line, with those of a text that goes on behind it.
 pub(super) fn text_of_beginning(data: &[u8]) -> u64 {
-    measure(data, true)
+    or_beyond(data, named_bytes(data, true))
 }
 
-fn measure(data: &[u8], is_beginning: bool) -> u64 {
+#[inline]
+fn or_beyond(data: &[u8], text: u64) -> u64 {
+    if (data.len() as u64).saturating_sub(text) > FRAME_BYTES {
+        text.max(answer_bytes(data))
+    } else {
+        text
+    }
+}
+
+/// Bytes of the texts that have a known name.
+pub(super) fn named_bytes(data: &[u8], is_beginning: bool) -> u64 {
     let (mut rest, mut member, mut bytes) = (data, &b""[..], 0);
     while let Some(at) = memchr(b'"', rest) {
         let from = rest.get(at + 1..).unwrap_or_default();
@@ -56,7 +71,7 @@ fn measure(data: &[u8], is_beginning: bool) -> u64 {
 }
 
 /// The string that begins here as it is written, how many bytes it reads as, and what is behind its closing quote.
-fn string(from: &[u8]) -> Option<(&[u8], u64, &[u8])> {
+pub(super) fn string(from: &[u8]) -> Option<(&[u8], u64, &[u8])> {
     let (mut at, mut escaped) = (0, 0);
     loop {
         at += memchr2(b'"', b'\\', from.get(at..)?)?;
