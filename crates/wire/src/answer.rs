@@ -9,9 +9,9 @@
 mod alike;
 mod members;
 
-use crate::sse::DataReader;
+use crate::sse::{DataReader, holds_more};
 use alike::Alike;
-use members::{Choice, Delta, Document, Item, Message, Part};
+use members::{Choice, Delta, Document, Function, Item, Message, Part};
 
 /// Where a piece of text belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,19 +144,23 @@ impl Reader {
     }
 }
 
-/// Tells of an event's text; `None` where it cannot be read.
+/// Tells of an event's text; `None` where it cannot be read, or is not all that the event holds of an answer.
 fn event(data: &[u8], alike: &mut Alike, take: &mut impl FnMut(Piece<'_>)) -> Option<()> {
     if data.trim_ascii() == b"[DONE]" || alike.read(data, take).is_some() {
         return Some(());
     }
-    let (mut pieces, mut text) = (0, None);
+    let (mut pieces, mut text, mut told) = (0, None, 0);
     document(data, &mut |piece| {
         pieces += 1;
         if let Piece::Text(choice, lane, said) = piece {
+            told += said.len() as u64;
             text = alike::place(data, said).map(|place| (choice, lane, place));
         }
         take(piece);
     })?;
+    if holds_more(data, told) {
+        return None;
+    }
     if let (1, Some((choice, lane, place))) = (pieces, text) {
         alike.learn(data, choice, lane, place);
     }
@@ -224,16 +228,15 @@ fn of_message(choice: u32, message: &Message<'_>, take: &mut impl FnMut(Piece<'_
     let reasoning = message.reasoning.as_deref();
     let reasoning = reasoning.or(message.reasoning_content.as_deref());
     say(choice, Lane::Reasoning, reasoning, take);
-    for (call, place) in message.tool_calls.iter().flatten().zip(0..) {
-        let place = call.index.unwrap_or(place);
-        if let Some(function) = &call.function {
-            say(
-                choice,
-                Lane::CallName(place),
-                function.name.as_deref(),
-                take,
-            );
-            let arguments = function.arguments.as_deref();
+    let calls = message.tool_calls.iter().flatten().zip(0..);
+    let calls = calls.map(|(call, place)| {
+        let function = call.function.as_ref().or(call.custom.as_ref());
+        (call.index.unwrap_or(place), function)
+    });
+    for (place, function) in calls.chain([(0, message.function_call.as_ref())]) {
+        if let Some(Function { name, arguments }) = function {
+            say(choice, Lane::CallName(place), name.as_deref(), take);
+            let arguments = arguments.as_deref();
             say(choice, Lane::CallArguments(place), arguments, take);
         }
     }
@@ -244,7 +247,9 @@ fn lane_of_delta(kind: Option<&str>, place: u32) -> Option<Lane> {
     match kind? {
         "response.output_text.delta" | "response.refusal.delta" => Some(Lane::Content),
         "response.reasoning_text.delta" => Some(Lane::Reasoning),
-        "response.function_call_arguments.delta" => Some(Lane::CallArguments(place)),
+        "response.function_call_arguments.delta"
+        | "response.mcp_call_arguments.delta"
+        | "response.custom_tool_call_input.delta" => Some(Lane::CallArguments(place)),
         // A summary is not what the model wrote first.
         _ => None,
     }

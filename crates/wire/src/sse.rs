@@ -20,6 +20,7 @@ mod plain;
 mod scan;
 mod text;
 
+pub(crate) use beyond::holds_more;
 pub use data::{DataReader, Whole};
 pub use opening::{OPENING_BYTES, begins_events};
 pub use scan::{Mode, Scanner, StreamStats};

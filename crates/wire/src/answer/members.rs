@@ -103,6 +103,9 @@ pub(super) struct Message<'a> {
     pub(super) refusal: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
+    /// As calls were told before they were several.
+    #[serde(borrow)]
+    pub(super) function_call: Option<Function<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -110,13 +113,16 @@ pub(super) struct Call<'a> {
     pub(super) index: Option<u32>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
+    /// A call of a tool that takes a text.
+    #[serde(borrow)]
+    pub(super) custom: Option<Function<'a>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct Function<'a> {
     #[serde(borrow)]
     pub(super) name: Option<Text<'a>>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "input")]
     pub(super) arguments: Option<Text<'a>>,
 }
 

@@ -59,3 +59,74 @@ fn what_is_too_long_or_no_answer_is_a_fault_and_stays_one() {
     let bad_then_good: [&[u8]; 2] = [b"data: {\n\n", b"data: {\"choices\":[]}\n\n"];
     assert_eq!(read(true, &bad_then_good, 100).0, Err(Fault::Unreadable));
 }
+
+#[test]
+fn calls_of_every_kind_are_told() {
+    for (event, told) in [
+        (
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"type":"custom","custom":{"name":"f","input":"abc"}}]}}]}"#,
+            r#"Text(0, CallName(1), "f")Text(0, CallArguments(1), "abc")"#,
+        ),
+        (
+            r#"{"choices":[{"delta":{"function_call":{"name":"f","arguments":"abc"}}}]}"#,
+            r#"Text(0, CallName(0), "f")Text(0, CallArguments(0), "abc")"#,
+        ),
+        (
+            r#"{"type":"response.custom_tool_call_input.delta","output_index":2,"delta":"abc"}"#,
+            r#"Text(0, CallArguments(2), "abc")"#,
+        ),
+    ] {
+        let event = format!("data: {event}\n\n");
+        let (end, all) = read(true, &[event.as_bytes()], 1024);
+        assert_eq!((end, all.concat()), (Ok(()), told.to_owned()), "{event}");
+    }
+}
+
+#[test]
+fn an_event_that_holds_more_of_an_answer_than_texts_is_not_told_whole() {
+    let long = "ANSWER ".repeat(100);
+    for (event, is_told) in [
+        (
+            format!(r#"{{"choices":[{{"delta":{{"content":"{long}"}}}}]}}"#),
+            true,
+        ),
+        // Some engines tell a text twice.
+        (
+            format!(
+                r#"{{"choices":[{{"delta":{{"reasoning":"{long}","reasoning_details":[{{"text":"{long}"}}]}}}}]}}"#
+            ),
+            true,
+        ),
+        (
+            format!(
+                r#"{{"type":"content_block_delta","delta":{{"type":"signature_delta","signature":"{long}"}}}}"#
+            ),
+            true,
+        ),
+        (
+            format!(r#"{{"type":"response.reasoning_summary_text.delta","delta":"{long}"}}"#),
+            true,
+        ),
+        (
+            format!(
+                r#"{{"choices":[{{"delta":{{"images":[{{"image_url":{{"url":"{long}"}}}}]}}}}]}}"#
+            ),
+            false,
+        ),
+        (
+            format!(
+                r#"{{"type":"content_block_start","content_block":{{"type":"redacted_thinking","data":"{long}"}}}}"#
+            ),
+            false,
+        ),
+        (
+            format!(
+                r#"{{"type":"content_block_start","content_block":{{"type":"tool_use","name":"f","input":{{"a":"{long}"}}}}}}"#
+            ),
+            false,
+        ),
+    ] {
+        let (end, _) = read(true, &[format!("data: {event}\n\n").as_bytes()], 4096);
+        assert_eq!(end.is_ok(), is_told, "{event}");
+    }
+}

@@ -7,7 +7,7 @@
 
 use memchr::memmem;
 
-use super::text::{named_bytes, string};
+use super::text::{FRAME_BYTES, named_bytes, string};
 
 /// Members of an event below which an answer stands.
 const PLACES: [&[u8]; 4] = [b"choices", b"candidates", b"delta", b"content_block"];
@@ -73,9 +73,22 @@ const DEPTH_MAX: u32 = 12;
 pub(super) fn answer_bytes(data: &[u8]) -> u64 {
     let members = Members::of(data).filter_map(|(name, value)| {
         let name = name.filter(|name| PLACES.contains(name))?;
-        Some(held(name, value, 0))
+        // A text that stands there has a known name.
+        (value.first() != Some(&b'"')).then(|| held(name, value, 0))
     });
     members.sum()
+}
+
+/// Whether an event holds more of an answer than this much text that was read of it, which some engines write in two members. A
+/// signature is of what was read.
+pub(crate) fn holds_more(data: &[u8], text: u64) -> bool {
+    let most = text.saturating_mul(2) + FRAME_BYTES;
+    data.len() as u64 > most && answer_bytes(data) > most && !is_signature(data)
+}
+
+fn is_signature(data: &[u8]) -> bool {
+    let delta = Members::of(data).find(|(name, _)| *name == Some(b"delta"));
+    delta.is_some_and(|(_, delta)| Members::of(delta).any(|(name, _)| name == Some(b"signature")))
 }
 
 fn held(name: &[u8], value: &[u8], depth: u32) -> u64 {

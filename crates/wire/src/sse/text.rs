@@ -25,7 +25,7 @@ const MADE: [&[u8]; 11] = [
 const RESPONSES: &[u8] = b"response.";
 const DELTA: &[u8] = b".delta";
 /// An event that has more bytes beside its text may hold what has none of those names; nearly all have fewer.
-const FRAME_BYTES: u64 = 384;
+pub(super) const FRAME_BYTES: u64 = 384;
 
 /// Bytes of text in a line of an event's data.
 pub(super) fn text_bytes(data: &[u8]) -> u64 {
