@@ -34,7 +34,7 @@ impl super::Lowering<'_> {
                 let Some(own) = own else { continue };
                 let (asked, sent) = (model.value.0.as_str(), own.value.0.as_str());
                 let is_reached = lowered.model_names.values().any(|sent| **sent == *asked);
-                let is_version = sent.starts_with(asked);
+                let is_version = is_version_of(asked, sent);
                 let is_own = (is_listed(asked) && is_listed(sent))
                     || known
                         .iter()
@@ -53,6 +53,21 @@ impl super::Lowering<'_> {
             }
         }
     }
+}
+
+/// Whether a name is a model's with a date, a number of several digits, or `latest` behind it: `gpt-4o-mini` is another than `gpt-4o`.
+fn is_version_of(model: &str, name: &str) -> bool {
+    let is_part = |part: &str| {
+        let number = part.strip_prefix('v');
+        let digits = number.unwrap_or(part);
+        let is_number = digits.bytes().all(|b| b.is_ascii_digit() || b == b':');
+        let is_long = digits.len() > usize::from(number.is_none());
+        matches!(part, "latest" | "preview" | "exp") || is_number && is_long
+    };
+    name.strip_prefix(model).is_some_and(|rest| {
+        let parts = rest.strip_prefix(['-', '@']);
+        rest.is_empty() || parts.is_some_and(|parts| parts.split('-').all(is_part))
+    })
 }
 
 /// Whether a model of the catalogue has the name, and not that which the name stands for, at this backend.
