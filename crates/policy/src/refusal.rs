@@ -476,7 +476,7 @@ pub enum Refusal {
 
     // The upstream's doing.
     /// No answer from any endpoint.
-    #[error("no upstream answered: {0}")]
+    #[error("no upstream {}: {_0}", did(*_0))]
     Upstream(Failure),
     /// Every endpoint that is left asked to be left alone for a time.
     #[error(
@@ -584,6 +584,14 @@ impl Refusal {
             holder,
             wait,
         }
+    }
+}
+
+/// What upstreams did: something came, where it was no answer.
+fn did(failure: Failure) -> &'static str {
+    match failure {
+        Failure::BadResponse => "gave an answer",
+        _ => "answered",
     }
 }
 
