@@ -430,3 +430,29 @@ fn a_good_status_before_nothing_or_an_error_alone_is_charged_nothing_and_failed(
         assert_eq!(world.left(0) < 1000, is_answer, "{body}");
     }
 }
+
+#[test]
+fn a_value_of_anthropic_beta_that_is_left_out_is_told_once() {
+    let mut world = World::of(two(|_| {}));
+    let mut asked = begun(&mut world, true);
+    let dropped = |asked: &Asked| {
+        let extra = asked.record().extra.as_deref();
+        extra.map_or(Vec::new(), |extra| extra.dropped.to_vec())
+    };
+    asked.exchange.left_betas_out();
+    // A kept connection that was closed: the same attempt goes over another one.
+    let closed = Lost {
+        was_kept: true,
+        ..Lost::UNTAKEN
+    };
+    world.tell(&mut asked, |exchange, env| {
+        exchange.attempt_failed(closed, env)
+    });
+    asked.exchange.left_betas_out();
+    assert_eq!(dropped(&asked), ["anthropic-beta"]);
+    // The next backend may have them all.
+    asked.exchange.sent(true);
+    world.response(&mut asked, 503, JSON);
+    assert!(matches!(asked.verdict, Verdict::Attempt(_)));
+    assert!(dropped(&asked).is_empty());
+}

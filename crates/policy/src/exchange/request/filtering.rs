@@ -155,9 +155,13 @@ impl Exchange {
     #[cold]
     pub fn left_betas_out(&mut self) {
         let extra = self.record.extra.get_or_insert_default();
-        let mut dropped = std::mem::take(&mut extra.dropped).into_vec();
-        dropped.push(Known::AnthropicBeta.name());
-        extra.dropped = dropped.into();
+        let name = Known::AnthropicBeta.name();
+        // An attempt may go over another connection.
+        if !extra.dropped.contains(&name) {
+            let mut dropped = std::mem::take(&mut extra.dropped).into_vec();
+            dropped.push(name);
+            extra.dropped = dropped.into();
+        }
     }
 }
 
