@@ -51,6 +51,8 @@ pub fn may_repeat(operation: Operation, method: Method) -> bool {
 pub struct Wanted<'a> {
     /// The model whose quota the call uses.
     pub model: Option<&'a str>,
+    /// As what it goes; what is not served as one may be as another.
+    pub operation: Option<Operation>,
     /// Who makes it.
     pub asker: Asker<'a>,
     /// Its prompt, where an endpoint may be chosen by that.
@@ -192,8 +194,8 @@ impl Upstreams {
         of.until = until;
     }
 
-    /// An endpoint does not serve such a call now, and did not say for how long: for a moment others come first for its model and
-    /// caller.
+    /// An endpoint does not serve such a call now, and did not say for how long: for a moment others come first for its operation (where
+    /// that is said), model and caller.
     #[cold]
     pub fn rest(&mut self, endpoint: EndpointId, wanted: Wanted<'_>, s: &Snapshot, now: Mono) {
         self.rests.add(endpoint, wanted, s, now);
@@ -407,7 +409,7 @@ impl Upstreams {
         &mut self,
         endpoint: EndpointId,
         result: Result<u16, Failure>,
-        asker: Asker<'_>,
+        wanted: Wanted<'_>,
         s: &Snapshot,
         now: Mono,
     ) {
@@ -418,14 +420,16 @@ impl Upstreams {
             Ok(status) if !Failure::Status(status).is_sick() => {
                 health.succeeded();
                 if status < 400 {
-                    self.cooldowns.succeeded(endpoint);
-                    self.rests.succeeded(endpoint, now);
+                    self.cooldowns.succeeded(endpoint, wanted, s);
+                    self.rests.succeeded(endpoint, wanted, s, now);
                 }
             }
             Err(failure) if !failure.is_sick() => {}
+            // The page of one path, or a redirect from it, is no word about inference.
+            Err(Failure::BadResponse) if !wanted.operation.is_some_and(Operation::reads_body) => {}
             // What was answered may be about the call.
             Ok(_) | Err(Failure::BadResponse) => {
-                health.failed(ejection(s, endpoint), asker.alone(s), now);
+                health.failed(ejection(s, endpoint), wanted.asker.alone(s), now);
             }
             Err(_) => health.failed(ejection(s, endpoint), Reach::All, now),
         }

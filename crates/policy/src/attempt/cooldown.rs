@@ -1,6 +1,7 @@
 //! Endpoints that asked to be left alone for a time.
 //!
-//! Each holds for its caller until another one gets the same, but for a 429 that says that the quota is used up (`reach`).
+//! Each holds for its caller, but for a 429 that says that the quota is used up (`reach`). What another one gets, with no good answer to others
+//! between, holds for all, for as long as that answer asked for: what the first was asked for stays its own.
 //! A 429 speaks of the quota that its call used: only calls of that quota stay away. A 503 or 529 speaks of the model that was asked for,
 //! where one was: a router before engines has others. Any other status speaks of the endpoint. One that asks for more than [`PATIENCE`] is tried all the same where there is no other,
 //! by one call each [`TRIAL_EVERY`]: an answer without an error ends its time.
@@ -29,6 +30,8 @@ struct Cooldown {
     endpoint: EndpointId,
     scope: Scope,
     reach: Reach,
+    /// Another caller got a good answer since: what this one got was its own.
+    is_its_own: bool,
     status: u16,
     until: Mono,
     trial: Trial,
@@ -128,17 +131,30 @@ impl Cooldowns {
         } else {
             Trial::Never
         };
-        let same =
-            |cooldown: &&mut Cooldown| cooldown.endpoint == endpoint && cooldown.scope == scope;
-        if let Some(cooldown) = self.0.iter_mut().find(same) {
-            if until > cooldown.until {
-                (cooldown.until, cooldown.trial) = (until, trial);
+        let mut reach = reach;
+        for held in &mut self.0 {
+            if held.endpoint != endpoint || held.scope != scope {
+                continue;
             }
-            if let Trial::Out(at) = cooldown.trial {
-                cooldown.trial = Trial::Due(at);
+            let both = held.reach.with(reach);
+            if both == held.reach
+                && let Trial::Out(at) = held.trial
+            {
+                held.trial = Trial::Due(at);
             }
-            cooldown.reach = cooldown.reach.with(reach);
-            cooldown.status = status;
+            if !held.is_its_own {
+                reach = both;
+            }
+        }
+        let same = |held: &&mut Cooldown| {
+            held.endpoint == endpoint && held.scope == scope && held.reach == reach
+        };
+        if let Some(held) = self.0.iter_mut().find(same) {
+            if until > held.until {
+                (held.until, held.trial) = (until, trial);
+            }
+            held.status = status;
+            held.is_its_own = false;
             return;
         }
         let soonest = self.0.iter().enumerate().min_by_key(|(_, h)| h.until);
@@ -151,6 +167,7 @@ impl Cooldowns {
             endpoint,
             scope,
             reach,
+            is_its_own: false,
             status,
             until,
             trial,
@@ -188,19 +205,24 @@ impl Cooldowns {
         }
     }
 
-    /// The endpoint answered without an error: what a trial was for is over.
+    /// The endpoint answered such a call without an error: what a trial was for is over, and what others are kept away for is their own.
     #[inline]
-    pub(super) fn succeeded(&mut self, endpoint: EndpointId) {
+    pub(super) fn succeeded(&mut self, endpoint: EndpointId, wanted: Wanted<'_>, s: &Snapshot) {
         if !self.0.is_empty() {
-            self.end_trials(endpoint);
+            self.end_trials(endpoint, wanted, s);
         }
     }
 
     #[cold]
-    fn end_trials(&mut self, endpoint: EndpointId) {
+    fn end_trials(&mut self, endpoint: EndpointId, wanted: Wanted<'_>, s: &Snapshot) {
         let is_out = |held: &Cooldown| matches!(held.trial, Trial::Out(_));
         self.0
             .retain(|held| held.endpoint != endpoint || !is_out(held));
+        for held in &mut self.0 {
+            held.is_its_own |= held.endpoint == endpoint
+                && held.scope.holds(wanted.model)
+                && !held.reach.holds(wanted.asker, s);
+        }
     }
 
     /// With which status the endpoint asked, and after which time a call may go to it.

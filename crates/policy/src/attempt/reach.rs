@@ -2,15 +2,14 @@
 //!
 //! An error may be about the call that it answers: a schema that an engine's sampler breaks on, a prompt larger than a quota. So it holds
 //! for its caller alone until another one got the same with no good answer between; from then on it holds for all.
-//! Invariant: a caller closes nothing for the others by what it sends. What is no answer (no connection, silence) speaks for all at once.
+//! Invariant: a caller closes nothing for the others by what it sends, nor by the names that it gives itself. What is no answer (no connection, silence) speaks for all at once.
 //! Not here: what follows from it (`health`, `cooldown`, `rests`).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Proven};
 use crate::id::WorkloadId;
-use crate::responses::Principal;
 use crate::snapshot::Snapshot;
 
 /// Who makes a call.
@@ -29,8 +28,14 @@ impl Asker<'_> {
         let workload = self.workload.and_then(|id| s.workload(id));
         let mut hasher = DefaultHasher::new();
         if let Some(workload) = workload {
-            let caller = self.caller.map(|caller| &**caller);
-            Principal::of(&workload.name, caller, None).hash(&mut hasher);
+            workload.name.hash(&mut hasher);
+        }
+        let caller = self.caller.filter(|caller| caller.by != Proven::Header);
+        if let Some(caller) = caller {
+            // A name at one issuer is somebody else at another; one that is said is nobody who is proven.
+            let user =
+                (caller.user.as_ref()).filter(|_| caller.key.is_none() && !caller.is_user_said);
+            (caller.by, caller.issuer(), &caller.key, user).hash(&mut hasher);
         }
         hasher.finish()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use wire::head::Method;
 
 use super::{Asker, Attempts, Failure, Sent, Upstreams, WAIT_MAX, Wanted, may_repeat};
-use crate::caller::Caller;
+use crate::caller::{Caller, Proven};
 use crate::clock::Mono;
 use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{BackendId, EndpointId, RouteId, WorkloadId};
@@ -17,10 +17,6 @@ use crate::retry::{Ejection, MAX_ATTEMPTS, Retries, Retry};
 use crate::snapshot::Snapshot;
 
 const ROUTE: RouteId = RouteId(0);
-const NOBODY: Asker<'_> = Asker {
-    workload: None,
-    caller: None,
-};
 const NOW: Mono = Mono(1_000_000_000_000);
 /// The first ejection, and the longest.
 const FOR: Duration = Duration::from_secs(5);
@@ -66,7 +62,13 @@ fn of_model(model: &str) -> Wanted<'_> {
 
 fn eject(up: &mut Upstreams, endpoint: u32, s: &Snapshot, now: Mono) {
     for _ in 0..5 {
-        up.observe(EndpointId(endpoint), Err(Failure::Connect), NOBODY, s, now);
+        up.observe(
+            EndpointId(endpoint),
+            Err(Failure::Connect),
+            Wanted::default(),
+            s,
+            now,
+        );
     }
 }
 
@@ -137,17 +139,23 @@ fn five_failures_in_a_row_eject_and_a_success_between_does_not_count() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..4 {
-        up.observe(EndpointId(0), Ok(503), NOBODY, &s, NOW);
+        up.observe(EndpointId(0), Ok(503), Wanted::default(), &s, NOW);
     }
-    up.observe(EndpointId(0), Ok(200), NOBODY, &s, NOW);
+    up.observe(EndpointId(0), Ok(200), Wanted::default(), &s, NOW);
     for _ in 0..4 {
-        up.observe(EndpointId(0), Err(Failure::Reset), NOBODY, &s, NOW);
+        up.observe(
+            EndpointId(0),
+            Err(Failure::Reset),
+            Wanted::default(),
+            &s,
+            NOW,
+        );
     }
     assert_eq!(first(&mut up, &s, NOW), 0);
     up.observe(
         EndpointId(0),
         Err(Failure::FirstByteTimeout),
-        NOBODY,
+        Wanted::default(),
         &s,
         NOW,
     );
@@ -160,11 +168,23 @@ fn what_a_healthy_endpoint_answers_never_ejects_it() {
     let s = backends(&[("a", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for status in [200, 400, 401, 404, 408, 425, 429, 499].repeat(5) {
-        up.observe(EndpointId(0), Ok(status), NOBODY, &s, NOW);
-        up.observe(EndpointId(0), Err(Failure::Status(429)), NOBODY, &s, NOW);
+        up.observe(EndpointId(0), Ok(status), Wanted::default(), &s, NOW);
+        up.observe(
+            EndpointId(0),
+            Err(Failure::Status(429)),
+            Wanted::default(),
+            &s,
+            NOW,
+        );
     }
     assert!(up.ejected(NOW).is_empty());
-    up.observe(EndpointId(99), Err(Failure::Connect), NOBODY, &s, NOW);
+    up.observe(
+        EndpointId(99),
+        Err(Failure::Connect),
+        Wanted::default(),
+        &s,
+        NOW,
+    );
 }
 
 #[test]
@@ -178,7 +198,7 @@ fn after_its_time_one_exchange_tries_an_ejected_endpoint() {
     for _ in 0..20 {
         assert_eq!(first(&mut up, &s, later), 1, "half open is one at a time");
     }
-    up.observe(EndpointId(0), Ok(200), NOBODY, &s, later);
+    up.observe(EndpointId(0), Ok(200), Wanted::default(), &s, later);
     assert_eq!(first(&mut up, &s, later), 0, "restored");
 }
 
@@ -207,7 +227,13 @@ fn every_failed_trial_doubles_the_ejection_up_to_its_most() {
         now = now.after(shut_for);
         assert!(!is_ejected(&up, 0, now), "{shut_for:?}");
         assert_eq!(first(&mut up, &s, now), 0, "the trial");
-        up.observe(EndpointId(0), Err(Failure::Connect), NOBODY, &s, now);
+        up.observe(
+            EndpointId(0),
+            Err(Failure::Connect),
+            Wanted::default(),
+            &s,
+            now,
+        );
         shut_for = (shut_for * 2).min(MOST);
     }
     assert_eq!(shut_for, MOST);
@@ -218,7 +244,13 @@ fn a_crowd_of_failures_at_once_is_one_ejection() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..500 {
-        up.observe(EndpointId(0), Err(Failure::Reset), NOBODY, &s, NOW);
+        up.observe(
+            EndpointId(0),
+            Err(Failure::Reset),
+            Wanted::default(),
+            &s,
+            NOW,
+        );
     }
     assert!(is_ejected(&up, 0, NOW));
     assert!(!is_ejected(&up, 0, NOW.after(FOR)));
@@ -240,7 +272,7 @@ fn when_all_are_ejected_one_is_tried_rather_than_none() {
         Retry::No,
         "but no retry is spent on an ejected one"
     );
-    up.observe(EndpointId(0), Ok(200), NOBODY, &s, NOW);
+    up.observe(EndpointId(0), Ok(200), Wanted::default(), &s, NOW);
     assert!(!is_ejected(&up, 0, NOW), "success restores");
 }
 
@@ -249,7 +281,13 @@ fn an_attempt_that_asked_nothing_of_the_endpoint_says_nothing_of_it() {
     let s = backends(&[("a", &[1]), ("b", &[1])]);
     let mut up = Upstreams::new(&s, 1);
     for _ in 0..4 {
-        up.observe(EndpointId(0), Err(Failure::Connect), NOBODY, &s, NOW);
+        up.observe(
+            EndpointId(0),
+            Err(Failure::Connect),
+            Wanted::default(),
+            &s,
+            NOW,
+        );
     }
     let nothing_asked = [
         Failure::LocalCapacity,
@@ -257,10 +295,16 @@ fn an_attempt_that_asked_nothing_of_the_endpoint_says_nothing_of_it() {
         Failure::Untranslatable,
     ];
     for failure in nothing_asked.repeat(30) {
-        up.observe(EndpointId(0), Err(failure), NOBODY, &s, NOW);
+        up.observe(EndpointId(0), Err(failure), Wanted::default(), &s, NOW);
     }
     assert!(!is_ejected(&up, 0, NOW), "nothing was asked of it");
-    up.observe(EndpointId(0), Err(Failure::Connect), NOBODY, &s, NOW);
+    up.observe(
+        EndpointId(0),
+        Err(Failure::Connect),
+        Wanted::default(),
+        &s,
+        NOW,
+    );
     assert!(
         is_ejected(&up, 0, NOW),
         "and what it did before is not forgotten"
@@ -270,7 +314,7 @@ fn an_attempt_that_asked_nothing_of_the_endpoint_says_nothing_of_it() {
     up.observe(
         EndpointId(0),
         Err(Failure::LocalCapacity),
-        NOBODY,
+        Wanted::default(),
         &s,
         trial,
     );
@@ -454,7 +498,7 @@ fn a_model_that_is_refused_without_a_time_rests_where_there_is_another() {
     up.rest(EndpointId(0), of_model("m"), &s, second(3));
     up.rest(EndpointId(1), of_model("m"), &s, second(3));
     assert_eq!(next(&mut up, "m", second(3)), a);
-    up.observe(EndpointId(0), Ok(200), NOBODY, &s, second(60));
+    up.observe(EndpointId(0), Ok(200), Wanted::default(), &s, second(60));
     up.rest(EndpointId(0), of_model("m"), &s, second(60));
     assert_eq!(next(&mut up, "m", second(61)), a, "it began anew");
 }
@@ -462,6 +506,7 @@ fn a_model_that_is_refused_without_a_time_rests_where_there_is_another() {
 /// A caller of the first workload.
 fn user(name: &str) -> Arc<Caller> {
     Arc::new(Caller {
+        by: Proven::Token,
         user: Some(name.into()),
         ..Caller::default()
     })
@@ -475,7 +520,7 @@ fn of(caller: &Arc<Caller>) -> Wanted<'_> {
     Wanted {
         model: Some("m"),
         asker,
-        prompt: None,
+        ..Wanted::default()
     }
 }
 
@@ -491,7 +536,7 @@ fn failures_that_were_answered_to_one_caller_eject_an_endpoint_for_that_caller_a
     let (ann, bob) = (user("ann"), user("bob"));
     let fails = |up: &mut Upstreams, of: Wanted<'_>, times, now| {
         for _ in 0..times {
-            up.observe(EndpointId(0), Ok(500), of.asker, &s, now);
+            up.observe(EndpointId(0), Ok(500), of, &s, now);
         }
     };
     let mut up = Upstreams::new(&s, 1);
@@ -517,7 +562,7 @@ fn failures_that_were_answered_to_one_caller_eject_an_endpoint_for_that_caller_a
     assert_eq!(goes(&mut up, &bob, &s, now), Some(1));
     assert_eq!(goes(&mut up, &ann, &s, now), Some(1));
     assert_eq!(goes(&mut up, &bob, &s, now.after(FOR)), Some(0), "a trial");
-    up.observe(EndpointId(0), Ok(200), of(&bob).asker, &s, now);
+    up.observe(EndpointId(0), Ok(200), of(&bob), &s, now);
     for caller in [&ann, &bob] {
         assert_eq!(goes(&mut up, caller, &s, now), Some(0), "restored for all");
     }
@@ -537,13 +582,13 @@ fn failures_of_several_callers_and_those_without_an_answer_eject_for_all() {
     ] {
         let mut up = Upstreams::new(&s, 1);
         for result in results {
-            up.observe(EndpointId(0), result, of(&callers[0]).asker, &s, NOW);
+            up.observe(EndpointId(0), result, of(&callers[0]), &s, NOW);
         }
         let other = goes(&mut up, &callers[1], &s, NOW);
         assert_eq!(other, Some(u32::from(is_all)), "{results:?}");
         let mut up = Upstreams::new(&s, 1);
         for (nth, result) in results.into_iter().enumerate() {
-            up.observe(EndpointId(0), result, of(&callers[nth % 2]).asker, &s, NOW);
+            up.observe(EndpointId(0), result, of(&callers[nth % 2]), &s, NOW);
         }
         assert_eq!(goes(&mut up, &callers[2], &s, NOW), Some(1), "{results:?}");
     }
@@ -570,6 +615,86 @@ fn a_429_of_one_caller_holds_for_that_caller_until_another_one_gets_the_same() {
     let mut up = Upstreams::new(&s, 1);
     up.cooldown(EndpointId(0), of(&ann), (429, minute, false), &s, NOW);
     assert_eq!(goes(&mut up, &bob, &s, NOW), Some(1), "it is used up");
+}
+
+#[test]
+fn what_another_caller_is_asked_for_holds_for_all_as_long_as_it_asks_and_no_longer() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let callers = ["ann", "bob", "cy"].map(user);
+    let [ann, bob, cy] = &callers;
+    let second = |n| NOW.after(Duration::from_secs(n));
+    let mut up = Upstreams::new(&s, 1);
+    let asked = |up: &mut Upstreams, by: &Arc<Caller>, wait, now| {
+        let wait = Duration::from_secs(wait);
+        up.cooldown(EndpointId(0), of(by), (429, wait, true), &s, now);
+    };
+    let go = |up: &mut Upstreams, now| callers.each_ref().map(|of| goes(up, of, &s, now));
+    asked(&mut up, ann, 50, NOW);
+    asked(&mut up, bob, 1, second(20));
+    assert_eq!(go(&mut up, second(20)), [Some(1); 3]);
+    assert_eq!(go(&mut up, second(21)), [Some(1), Some(0), Some(0)]);
+    // A good answer to others between: hers is her own, and so is his.
+    up.observe(EndpointId(0), Ok(200), of(cy), &s, second(22));
+    asked(&mut up, bob, 5, second(23));
+    assert_eq!(go(&mut up, second(23)), [Some(1), Some(1), Some(0)]);
+    asked(&mut up, cy, 2, second(24));
+    assert_eq!(
+        go(&mut up, second(24)),
+        [Some(1); 3],
+        "he got his with none between"
+    );
+    assert_eq!(go(&mut up, second(28)), [Some(1), Some(0), Some(0)]);
+    // One of another model is none.
+    asked(&mut up, bob, 9, second(30));
+    let other = Wanted {
+        model: Some("n"),
+        ..of(cy)
+    };
+    up.observe(EndpointId(0), Ok(200), other, &s, second(30));
+    asked(&mut up, cy, 9, second(30));
+    assert_eq!(go(&mut up, second(30)), [Some(1); 3]);
+}
+
+#[test]
+fn a_rest_of_one_caller_stays_its_own_where_others_are_served() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let callers = ["ann", "bob", "cy"].map(user);
+    let [ann, bob, cy] = &callers;
+    let mut up = Upstreams::new(&s, 1);
+    let go = |up: &mut Upstreams| callers.each_ref().map(|of| goes(up, of, &s, NOW));
+    up.rest(EndpointId(0), of(ann), &s, NOW);
+    up.observe(EndpointId(0), Ok(200), of(cy), &s, NOW);
+    up.rest(EndpointId(0), of(bob), &s, NOW);
+    assert_eq!(go(&mut up), [Some(0), Some(1), Some(0)], "the newest");
+    up.rest(EndpointId(0), of(ann), &s, NOW);
+    assert_eq!(go(&mut up), [Some(1); 3]);
+}
+
+#[test]
+fn whoever_says_several_names_is_one_caller() {
+    let s = backends(&[("a", &[1]), ("b", &[1])]);
+    let said = |by, key: Option<&str>, name: Option<&str>| {
+        Arc::new(Caller {
+            by,
+            key: key.map(Arc::from),
+            user: name.map(Arc::from),
+            is_user_said: by != Proven::Header && name.is_some(),
+            ..Caller::default()
+        })
+    };
+    for (by, key) in [(Proven::Header, None), (Proven::Key, Some("k"))] {
+        let [a, b, none] = [Some("a"), Some("b"), None].map(|name| said(by, key, name));
+        let mut up = Upstreams::new(&s, 1);
+        for caller in [&a, &b, &none].repeat(10) {
+            up.observe(EndpointId(0), Ok(500), of(caller), &s, NOW);
+        }
+        for caller in [&a, &b, &none, &said(by, key, Some("c"))] {
+            assert_eq!(goes(&mut up, caller, &s, NOW), Some(1), "{by:?}");
+        }
+        assert_eq!(goes(&mut up, &user("ann"), &s, NOW), Some(0), "{by:?}");
+        let other = said(Proven::Key, Some("l"), Some("a"));
+        assert_eq!(goes(&mut up, &other, &s, NOW), Some(0), "{by:?}");
+    }
 }
 
 #[test]
@@ -685,7 +810,7 @@ fn one_that_asked_for_a_day_is_tried_every_15_seconds_where_there_is_no_other() 
     up.observe(
         EndpointId(0),
         Ok(200),
-        NOBODY,
+        Wanted::default(),
         &s,
         NOW.after(Duration::from_secs(71)),
     );
@@ -703,7 +828,7 @@ fn one_that_asked_for_a_minute_is_not_tried_before_and_no_success_of_earlier_end
         &s,
         NOW,
     );
-    up.observe(EndpointId(0), Ok(200), NOBODY, &s, NOW);
+    up.observe(EndpointId(0), Ok(200), Wanted::default(), &s, NOW);
     assert_eq!(tried(&mut up, &s, 0..62), [60, 61]);
 }
 
@@ -922,7 +1047,13 @@ fn a_backend_says_when_its_endpoints_are_left_alone_and_for_how_long() {
     };
     let mut up = Upstreams::new(&s, 1);
     let failed = |up: &mut Upstreams, endpoint, now| {
-        up.observe(EndpointId(endpoint), Err(Failure::Connect), NOBODY, &s, now);
+        up.observe(
+            EndpointId(endpoint),
+            Err(Failure::Connect),
+            Wanted::default(),
+            &s,
+            now,
+        );
         is_ejected(up, endpoint, now)
     };
     assert!(!failed(&mut up, 0, NOW));

@@ -226,7 +226,7 @@ impl Running<'_> {
             active.sent.set(active.sent_before.get());
         }
         let failure = Failure::BadResponse;
-        self.rest(env);
+        self.rest(None, env);
         if self.attempt_ended(Err(failure), false, env) {
             return self.attempt_again(failure, env);
         }
@@ -234,21 +234,34 @@ impl Running<'_> {
         self.refuse(Refusal::Upstream(failure))
     }
 
-    /// For a moment others come first for calls like this one.
+    /// For a moment others come first for calls like this one, where their route goes on after such an answer.
     #[cold]
-    fn rest(&self, env: &mut Env<'_>) {
-        let wanted = wanted_of(self.record);
-        if let (Some(endpoint), Some(_)) = (self.record.endpoint, wanted.model) {
-            let upstreams = &mut env.shard.upstreams;
-            upstreams.rest(endpoint, wanted, env.snapshot, env.now);
+    fn rest(&self, status: Option<u16>, env: &mut Env<'_>) {
+        let mut wanted = wanted_of(self.record);
+        let route = self.record.route.and_then(|id| env.snapshot.route(id));
+        let goes_on = route.is_some_and(|route| {
+            let is_metered = is_metered(self.record);
+            route.retries.attempts > 1
+                && status.is_none_or(|status| route.retries.is_after(status, is_metered))
+        });
+        let (true, Some(endpoint)) = (goes_on, self.record.endpoint) else {
+            return;
+        };
+        if status == Some(429) {
+            // A quota is the model's.
+            wanted.operation = None;
+        } else if wanted.model.is_none() {
+            return;
         }
+        let upstreams = &mut env.shard.upstreams;
+        upstreams.rest(endpoint, wanted, env.snapshot, env.now);
     }
 
     /// What a refusal says of the time after it.
     #[cold]
     fn refused_upstream(&mut self, head: &ResponseHead, env: &mut Env<'_>) {
         if is_unserved(head.status) {
-            return self.rest(env);
+            return self.rest(Some(head.status), env);
         }
         let Some(endpoint) = self
             .record
@@ -265,12 +278,12 @@ impl Running<'_> {
             return;
         }
         let asked = asked(head, self.unix_ms(env.now));
-        let (wanted, upstreams) = (wanted_of(self.record), &mut env.shard.upstreams);
         if let Some(wait) = asked {
             let asked = (head.status, wait, quota == Quota::Unsaid);
+            let (wanted, upstreams) = (wanted_of(self.record), &mut env.shard.upstreams);
             upstreams.cooldown(endpoint, wanted, asked, env.snapshot, env.now);
         } else if head.status == 429 {
-            upstreams.rest(endpoint, wanted, env.snapshot, env.now);
+            self.rest(Some(429), env);
         }
     }
 
@@ -288,8 +301,8 @@ impl Running<'_> {
         self.record.attempts = self.record.attempts.saturating_add(1);
         active.sent.set(Sent::Nothing);
         let upstreams = &mut env.shard.upstreams;
-        let asker = asker_of(self.record);
-        upstreams.observe(endpoint, Ok(status), asker, env.snapshot, env.now);
+        let wanted = wanted_of(self.record);
+        upstreams.observe(endpoint, Ok(status), wanted, env.snapshot, env.now);
         let attempt = AttemptRecord {
             endpoint,
             result: Ok(status),
@@ -393,7 +406,7 @@ impl Running<'_> {
         let (s, now) = (env.snapshot, env.now);
         let upstreams = &mut env.shard.upstreams;
         let wanted = wanted_of(self.record);
-        upstreams.observe(endpoint, result, wanted.asker, s, now);
+        upstreams.observe(endpoint, result, wanted, s, now);
         // Most statuses are no errors, and need no look at the route.
         let is_retryable = |status| {
             let route = (status >= 400).then(|| s.route(self.record.route?));
@@ -487,6 +500,7 @@ fn asker_of(record: &Record) -> Asker<'_> {
 pub(super) fn wanted_of(record: &Record) -> Wanted<'_> {
     Wanted {
         model: quota_of(record),
+        operation: record.operation,
         asker: asker_of(record),
         prompt: None,
     }

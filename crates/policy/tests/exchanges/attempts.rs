@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use policy::attempt::Failure;
+use policy::caller::{Caller, Proven};
 use policy::disconnect::{OnDisconnect, ReadBounds};
 use policy::exchange::{Exchange, Lost, Verdict};
-use policy::id::{EndpointId, PriceId, WorkloadId};
+use policy::id::{BackendId, EndpointId, PriceId, WorkloadId};
 use policy::limit::Kind::Tokens;
-use policy::operation::Operation::Completions;
+use policy::operation::Operation::{Chat, Completions, Models};
 use policy::price::{Charge, Pico, Price, Rates};
 use policy::record::{Names, Outcome, Record};
 use policy::retry::{Retry, Statuses};
@@ -19,7 +20,7 @@ use policy::snapshot::Snapshot;
 use policy::wire::meter::{Form, Meter};
 
 use crate::fixture::{BackendPlan, ONE, RoutePlan, rate, snapshot};
-use crate::world::{Asked, World, call, plan, usage};
+use crate::world::{Asked, Call, NOW, World, call, knowing_callers, plan, usage};
 
 const BODY: &str = r#"{"model":"m","max_tokens":10}"#;
 const JSON: &str = "application/json";
@@ -428,6 +429,110 @@ fn a_good_status_before_nothing_or_an_error_alone_is_charged_nothing_and_failed(
         );
         assert_eq!(record.tokens.sum() > 0, is_answer, "{body}");
         assert_eq!(world.left(0) < 1000, is_answer, "{body}");
+    }
+}
+
+/// The backend that such a call is sent to first.
+fn goes_to(world: &mut World, call: &Call<'_>) -> Option<BackendId> {
+    let mut asked = world.ask(call);
+    let _plan = world.attempt(&mut asked);
+    asked.record().backend
+}
+
+#[test]
+fn a_rest_is_one_of_the_operation_that_was_not_served() {
+    for (status, kind) in [(404, JSON), (403, JSON), (302, ""), (200, "text/html")] {
+        let mut world = World::of(two(|_| {}));
+        let first = world.of.snapshot.routes[0].backends[0];
+        let (asked, ..) = first_answer(&mut world, (status, kind));
+        let second = asked.record().backend;
+        assert_ne!(second, Some(first), "{status}");
+        let same = goes_to(&mut world, &call(Completions, BODY));
+        assert_eq!(same, second, "{status}");
+        let chat = goes_to(&mut world, &call(Chat, BODY));
+        assert_eq!(chat, Some(first), "{status}: chat is served there");
+    }
+    // A quota is the model's, whatever it is asked for by.
+    let mut world = World::of(two(|_| {}));
+    let second = first_answer(&mut world, (429, JSON)).0.record().backend;
+    assert_eq!(goes_to(&mut world, &call(Chat, BODY)), second);
+}
+
+#[test]
+fn nothing_rests_where_its_route_would_not_have_gone_on() {
+    let listed = |s: &mut Snapshot| {
+        s.routes[0].retries.statuses = Statuses::NONE.with(503);
+        s.routes[0].retries.after_unserved = false;
+    };
+    let once = |s: &mut Snapshot| s.routes[0].retries.attempts = 1;
+    for (of, statuses) in [
+        (two(listed), &[404, 402, 429][..]),
+        (two(once), &[404, 429, 200]),
+    ] {
+        for status in statuses {
+            let mut world = World::of(Arc::clone(&of));
+            let kind = if *status == 200 { "text/html" } else { JSON };
+            let (asked, _, goes_on) = first_answer(&mut world, (*status, kind));
+            assert!(!goes_on, "{status}");
+            let next = goes_to(&mut world, &call(Completions, BODY));
+            assert_eq!(next, asked.record().backend, "{status}");
+        }
+    }
+}
+
+#[test]
+fn a_status_with_a_time_holds_for_its_caller_until_another_one_gets_it() {
+    let body_of = |model: &str| BODY.replace("\"m\"", &format!("\"{model}\""));
+    let (m, n) = (body_of("m"), body_of("n"));
+    let user = |name: &str| {
+        Arc::new(Caller {
+            workload: "ide".into(),
+            by: Proven::Token,
+            user: Some(name.into()),
+            ..Caller::default()
+        })
+    };
+    for (status, is_of_the_model) in [(500, false), (502, false), (503, true), (529, true)] {
+        let (ann, bob, cy) = (user("ann"), user("bob"), user("cy"));
+        let of = two(knowing_callers);
+        let [first, second] = of.snapshot.routes[0].backends[..] else {
+            panic!("two backends")
+        };
+        let mut world = World::of(of);
+        let refused = |world: &mut World, by: &Arc<Caller>| {
+            let mut asked = world.ask(&call(Completions, &m).by(by));
+            let _plan = world.attempt(&mut asked);
+            assert_eq!(asked.record().backend, Some(first), "{status}");
+            asked.exchange.sent(true);
+            world.response_with(&mut asked, status, JSON, &[("retry-after", "60")]);
+        };
+        let to = |world: &mut World, by: &Arc<Caller>, body: &str| {
+            goes_to(world, &call(Completions, body).by(by))
+        };
+        refused(&mut world, &ann);
+        assert_eq!(to(&mut world, &ann, &m), Some(second), "{status}");
+        assert_eq!(to(&mut world, &bob, &m), Some(first), "{status}");
+        refused(&mut world, &bob);
+        for caller in [&ann, &bob, &cy] {
+            assert_eq!(to(&mut world, caller, &m), Some(second), "{status}");
+            let other = if is_of_the_model { first } else { second };
+            assert_eq!(to(&mut world, caller, &n), Some(other), "{status}");
+        }
+    }
+}
+
+#[test]
+fn a_redirect_of_what_is_no_inference_ejects_nothing() {
+    for (operation, body, is_counted) in [(Completions, BODY, true), (Models, "", false)] {
+        let mut world = World::routes(&[plan()]);
+        for _ in 0..5 {
+            let mut asked = world.ask(&call(operation, body));
+            let _plan = world.attempt(&mut asked);
+            world.response(&mut asked, 302, "");
+            assert_eq!(asked.code(), "upstream_bad_response");
+        }
+        let ejected = world.env().shard.upstreams.ejected(NOW);
+        assert_eq!(!ejected.is_empty(), is_counted, "{operation:?}");
     }
 }
 
