@@ -3,7 +3,8 @@
 //! Each holds for its caller, but for a 429 that says that the quota is used up (`reach`). What another one gets, with no good answer to others
 //! between, holds for all, for as long as that answer asked for: what the first was asked for stays its own.
 //! A 429 speaks of the quota that its call used: only calls of that quota stay away. A 503 or 529 speaks of the model that was asked for,
-//! where one was: a router before engines has others. Any other status speaks of the endpoint. One that asks for more than [`PATIENCE`] is tried all the same where there is no other,
+//! where one was: a router before engines has others. Any other status speaks of the endpoint. One that asks for more than [`PATIENCE`] is
+//! tried all the same where there is no other,
 //! by one call each [`TRIAL_EVERY`]: an answer without an error ends its time.
 //! Invariant: at most [`HOLDS`] are kept; one more takes the place of the one that ends first.
 //! Not here: how long is asked for (`wait`), sick endpoints (`attempt`).

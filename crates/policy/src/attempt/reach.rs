@@ -2,7 +2,8 @@
 //!
 //! An error may be about the call that it answers: a schema that an engine's sampler breaks on, a prompt larger than a quota. So it holds
 //! for its caller alone until another one got the same with no good answer between; from then on it holds for all.
-//! Invariant: a caller closes nothing for the others by what it sends, nor by the names that it gives itself. What is no answer (no connection, silence) speaks for all at once.
+//! Invariant: a caller closes nothing for the others by what it sends, nor by the names that it gives itself. What is no answer (no connection,
+//! silence) speaks for all at once.
 //! Not here: what follows from it (`health`, `cooldown`, `rests`).
 
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,6 +1,7 @@
 //! Models at endpoints that were refused with no word of how long: with a 429, or as ones that are not served there.
 //!
-//! An endpoint that does not serve an operation may serve the model by another one: each rests by itself. Others come first for a moment, twice as long each time, so that the route's retries do not go where the last call was refused. Where
+//! An endpoint that does not serve an operation may serve the model by another one: each rests by itself. Others come first for a moment, twice
+//! as long each time, so that the route's retries do not go where the last call was refused. Where
 //! there is no other, or all rest, it is tried as ever.
 //! Invariant: at most [`RESTS`] are kept, and one more takes the place of the one that ends first; none is longer than [`LONGEST`].
 //! Not here: endpoints that say how long (`cooldown`), sick ones (`health`).

@@ -52,41 +52,34 @@ fn seconds_or_date(value: &[u8], unix_ms: u64) -> Option<Duration> {
 pub(crate) enum Quota {
     /// Nothing is left of it, whoever asks.
     UsedUp,
-    /// It never holds as much as this one call may use: no time makes that better, and it is nothing to others.
+    /// It never holds as much as this one call asks for: no time makes that better, and it is nothing to others.
     TooSmall,
     Unsaid,
 }
 
-/// What a 429 says of the quota, to a call that may use so many tokens, of its prompt and together: by the headers of OpenAI, which Azure
-/// and most others have, too (`x-ratelimit-limit-tokens`), and of Anthropic (`anthropic-ratelimit-input-tokens-limit`). Of what remains 0
-/// alone is believed: providers refuse bursts with most of it left. Google and Amazon say nothing in a head.
+/// What a 429 says of the quota, to a call that may use so many tokens for certain: by the headers of OpenAI, which Azure and most others have,
+/// too (`x-ratelimit-limit-tokens`). Of what remains 0 alone is believed: providers refuse bursts with most of it left. Anthropic's limits are
+/// of what is generated, and of what is in no cache: of no call it can be told beforehand. Google and Amazon say nothing in a head.
 #[must_use]
-pub(crate) fn quota(head: &ResponseHead, prompt: u64, together: u64) -> Quota {
+pub(crate) fn quota(head: &ResponseHead, certain: u64) -> Quota {
     let mut found = Quota::Unsaid;
     for field in head.fields.iter() {
-        let name = field.name;
-        let says = |part: &[u8]| {
-            let mut parts = name.windows(part.len());
-            parts.any(|at| at.eq_ignore_ascii_case(part))
+        let has = |part: &[u8]| {
+            let mut parts = field.name.split(|b| *b == b'-');
+            parts.any(|its| its.eq_ignore_ascii_case(part))
         };
-        if !says(b"-ratelimit-") {
+        if !has(b"ratelimit") {
             continue;
         }
         let number = std::str::from_utf8(field.value.trim_ascii()).ok();
         let Some(number) = number.and_then(|number| number.parse::<u64>().ok()) else {
             continue;
         };
-        let asked = if says(b"input-tokens") {
-            prompt
-        } else {
-            together
-        };
-        match says(b"remaining") {
-            true if number == 0 => return Quota::UsedUp,
-            false if says(b"tokens") && !says(b"output") && !says(b"reset") && number < asked => {
-                found = Quota::TooSmall;
-            }
-            _ => {}
+        if has(b"remaining") && number == 0 {
+            return Quota::UsedUp;
+        }
+        if has(b"limit") && has(b"tokens") && !has(b"anthropic") && number < certain {
+            found = Quota::TooSmall;
         }
     }
     found

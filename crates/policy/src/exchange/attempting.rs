@@ -271,7 +271,7 @@ impl Running<'_> {
             return;
         };
         let quota = match head.status {
-            429 => quota(head, self.call.prompt_estimate, self.call.estimate.reserved),
+            429 => quota(head, self.asked_for(env.snapshot)),
             _ => Quota::Unsaid,
         };
         if quota == Quota::TooSmall {
@@ -284,6 +284,20 @@ impl Running<'_> {
             upstreams.cooldown(endpoint, wanted, asked, env.snapshot, env.now);
         } else if head.status == 429 {
             self.rest(Some(429), env);
+        }
+    }
+
+    /// How many tokens a provider counts of it before it runs, whichever that is: those of its own cap. What is held for a prompt or for a call
+    /// without a cap is a guess, in which a picture is as long as its text.
+    #[cold]
+    fn asked_for(&self, s: &Snapshot) -> u64 {
+        let estimate = self.call.estimate;
+        let route = self.record.route.and_then(|id| s.route(id));
+        let is_its_own =
+            estimate.at_most.is_some() && route.is_some_and(|of| of.output_max.is_none());
+        match is_its_own {
+            true => estimate.reserved.saturating_sub(self.call.prompt_estimate),
+            false => 0,
         }
     }
 

@@ -318,6 +318,22 @@ fn a_call_larger_than_its_providers_quota_goes_elsewhere_and_holds_up_nobody() {
         let is_elsewhere = next.record().backend == Some(second);
         assert_eq!(is_elsewhere, then, "{fields:?}");
     }
+    // A prompt is counted otherwise there, of pictures above all; what a call without a cap takes is a guess.
+    let picture = format!(
+        r#"{{"model":"m","max_tokens":10,"prompt":"{}"}}"#,
+        "A".repeat(4000)
+    );
+    for (body, then) in [
+        (&*picture, Some(second)),
+        (r#"{"model":"m"}"#, Some(second)),
+    ] {
+        let mut world = World::of(Arc::clone(&of));
+        let mut asked = world.ask(&call(Completions, body));
+        let _plan = world.attempt(&mut asked);
+        let fields = &[("retry-after", "60"), (limit, "15")];
+        world.response_with(&mut asked, 429, JSON, fields);
+        assert_eq!(goes_to(&mut world, &call(Completions, BODY)), then);
+    }
 }
 
 /// A call whose first attempt is answered so: how that attempt ended, and whether another one is under way.

@@ -77,7 +77,7 @@ fn nobody_is_left_alone_for_longer_than_five_minutes() {
 
 #[test]
 fn a_quota_is_used_up_or_too_small_for_one_call_where_a_429_says_so() {
-    let of = |fields: &[(&str, &str)]| quota(&answer(429, fields), 20_000, 40_000);
+    let of = |fields: &[(&str, &str)]| quota(&answer(429, fields), 40_000);
     for fields in [
         &[("x-ratelimit-remaining-requests", "0")][..],
         &[("x-ratelimit-remaining-tokens", "0")],
@@ -95,10 +95,9 @@ fn a_quota_is_used_up_or_too_small_for_one_call_where_a_429_says_so() {
             ("x-ratelimit-remaining-tokens", "29998"),
         ][..],
         &[
-            ("anthropic-ratelimit-input-tokens-limit", "10000"),
+            ("x-ratelimit-limit-tokens-minute", "10000"),
             ("retry-after", "60"),
         ],
-        &[("anthropic-ratelimit-tokens-limit", "30000")],
     ] {
         assert_eq!(of(fields), Quota::TooSmall, "{fields:?}");
     }
@@ -117,8 +116,18 @@ fn a_quota_is_used_up_or_too_small_for_one_call_where_a_429_says_so() {
             ("x-ratelimit-limit-tokens", "many"),
             ("x-ratelimit-reset-tokens", "7"),
         ],
-        &[("anthropic-ratelimit-output-tokens-limit", "8000")],
+        // A weight, a time and what was used are no limits.
+        &[
+            ("x-ratelimit-remaining-tokens-minute", "5000"),
+            ("x-ratelimit-tokens-query-cost", "30"),
+        ],
+        &[("x-ratelimit-renewalperiod-tokens", "60")],
+        &[("x-ratelimit-reset-tokens", "7")],
+        &[("x-ratelimit-used-tokens", "7")],
+        // What is in a cache is not counted, nor what is not generated.
         &[("anthropic-ratelimit-input-tokens-limit", "30000")],
+        &[("anthropic-ratelimit-output-tokens-limit", "8000")],
+        &[("anthropic-ratelimit-tokens-limit", "30000")],
     ] {
         assert_eq!(of(fields), Quota::Unsaid, "{fields:?}");
     }
