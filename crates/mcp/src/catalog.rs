@@ -23,7 +23,9 @@ use crate::header::is_well_annotated;
 use crate::index::Index;
 use crate::{name, pin};
 
-pub use self::shown::{Found, Seen, Shown, Source, alike, found, fresh, merged, seen, visible};
+pub use self::shown::{
+    Found, Naming, Seen, Shown, Source, alike, found, fresh, merged, seen, visible,
+};
 
 /// Most items of one server that are kept.
 pub const ITEMS_MAX: usize = 10_000;

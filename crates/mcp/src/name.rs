@@ -6,6 +6,8 @@
 //! Invariant: one server's two different names are shown as two, and policy sees the whole of each.
 //! Not here: which names there are (`catalog`).
 
+use std::borrow::Cow;
+
 use ring::digest::{SHA256, digest};
 
 /// Most bytes of a name that clients are shown.
@@ -25,9 +27,9 @@ pub fn whole(server: &str, name: &str) -> String {
 
 /// A name as clients are shown it.
 #[must_use]
-pub fn shown(name: &str) -> String {
+pub fn shown(name: &str) -> Cow<'_, str> {
     if name.len() <= SHOWN_BYTES_MAX {
-        return name.to_owned();
+        return Cow::Borrowed(name);
     }
     let mut end = SHOWN_BYTES_MAX - HASH_BYTES - 1;
     while !name.is_char_boundary(end) {
@@ -41,7 +43,7 @@ pub fn shown(name: &str) -> String {
         number @ 0..26 => char::from(b'a' + number),
         number => char::from(b'2' + number - 26),
     }));
-    shown
+    Cow::Owned(shown)
 }
 
 /// The server and its own name of a thing, of a name with a prefix. A shortened one gives the beginning of its own name.

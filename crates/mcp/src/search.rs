@@ -258,7 +258,7 @@ impl Looked {
         };
         let name = match &seen.name {
             Some(name) => name.clone(),
-            None => name::shown(&name::whole(server, &item.name)),
+            None => name::shown(&name::whole(server, &item.name)).into_owned(),
         };
         let members = members(item.raw(), ["description", "inputSchema"], 0);
         let [description, schema] = members.unwrap_or_default();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mcp::catalog::{Catalog, Kind, Source, visible};
+use mcp::catalog::{Catalog, Kind, Naming, Source, visible};
 use mcp::pin;
 use policy::mcp::{Holds, Mcp, McpRoute, OnChange, Selection, Server, Shows};
 use policy::snapshot::Snapshot;
@@ -198,7 +198,8 @@ fn seen(config: &Mcp, rule: &McpRoute, kind: Kind) -> Vec<Seen> {
                 && of_kind(&rule.shows, kind).has(&whole, |_| held())
         })
     };
-    let shown = visible(kind, &sources, config.prefix, |server, own| {
+    let naming = Naming::of(config.prefix, servers.iter().map(|of| &*of.name));
+    let shown = visible(kind, &sources, &naming, |server, own| {
         may_see(server, own, || Holds::Later)
     });
     let shown = shown.into_iter().map(|of| Seen {

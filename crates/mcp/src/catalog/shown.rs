@@ -4,6 +4,7 @@
 //! no two items are shown under one name.
 //! Not here: which items somebody may see ([`policy::mcp`], asked for each).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use policy::mcp::Prefix;
@@ -26,6 +27,13 @@ pub struct Source<'a> {
     /// What it said last, where it says nothing now. Names without a server's stay those of whoever had them: else another server could wait
     /// until one is away, and take its calls.
     pub last: Option<&'a Catalog>,
+}
+
+/// How names are shown. A bare one that begins as another server's do would take that server's calls: it stands behind its own server's name.
+#[derive(Debug, Clone)]
+pub struct Naming<'a> {
+    prefix: Prefix,
+    servers: Vec<&'a str>,
 }
 
 /// An item with the name that clients see.
@@ -55,10 +63,10 @@ pub enum Found<'a> {
 pub fn merged(
     kind: Kind,
     sources: &[Source<'_>],
-    prefix: Prefix,
+    naming: &Naming<'_>,
     may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<u8> {
-    let shown = visible(kind, sources, prefix, may_see);
+    let shown = visible(kind, sources, naming, may_see);
     let mut out = format!("{{\"{}\":[", kind.member()).into_bytes();
     let mut is_first = true;
     for Shown { item, name, .. } in &shown {
@@ -95,15 +103,15 @@ pub struct Seen {
 pub fn seen(
     kind: Kind,
     sources: &[Source<'_>],
-    prefix: Prefix,
+    naming: &Naming<'_>,
     mut may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<Seen> {
     let mut seen = Vec::new();
-    let mut shown = match prefix {
+    let mut shown = match naming.prefix {
         // Whole names are different ones.
         Prefix::Always => None,
         _ => Some(
-            visible(kind, sources, prefix, &mut may_see)
+            visible(kind, sources, naming, &mut may_see)
                 .into_iter()
                 .peekable(),
         ),
@@ -129,10 +137,10 @@ pub fn seen(
 pub fn visible<'a>(
     kind: Kind,
     sources: &[Source<'a>],
-    prefix: Prefix,
+    naming: &Naming<'_>,
     may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<Shown<'a>> {
-    one_each(shown(kind, sources, prefix, may_see), sources)
+    one_each(shown(kind, sources, naming, may_see), sources)
 }
 
 /// Of what has one name with another neither, and of servers that say nothing nothing.
@@ -182,7 +190,7 @@ pub fn fresh(sources: &[Source<'_>], unless_said: Fresh, is_public: bool) -> Fre
 pub fn found<'a>(
     kind: Kind,
     sources: &[Source<'a>],
-    prefix: Prefix,
+    naming: &Naming<'_>,
     used: &str,
     mut may_see: impl FnMut(&str, &str) -> bool,
 ) -> Found<'a> {
@@ -193,7 +201,7 @@ pub fn found<'a>(
         let items = items.filter(|item| may_see(source.server, &item.name));
         seen.extend(items.map(|item| (source.server, item)));
     }
-    let shown = named(kind, prefix, seen);
+    let shown = named(kind, naming, seen);
     let mut same = shown.iter().filter(|shown| shown.name == used);
     match (same.next(), same.next()) {
         (Some(one), None) => Found::One(one.server, &one.item.name),
@@ -229,7 +237,7 @@ fn own_names<'a>(kind: Kind, sources: &[Source<'a>], used: &'a str) -> Vec<&'a s
 pub fn alike(
     kind: Kind,
     sources: &[Source<'_>],
-    prefix: Prefix,
+    naming: &Naming<'_>,
     written: &str,
     mut may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<String> {
@@ -250,8 +258,51 @@ pub fn alike(
         items.retain(|item| may_see(source.server, &item.name));
         seen.extend(items.into_iter().map(|item| (source.server, item)));
     }
-    let shown = one_each(named(kind, prefix, seen), sources);
+    let shown = one_each(named(kind, naming, seen), sources);
     shown.into_iter().map(|of| of.name).collect()
+}
+
+impl<'a> Naming<'a> {
+    /// The same for a route: all its servers are named, those that have nothing of a kind too.
+    pub fn of(prefix: Prefix, servers: impl Iterator<Item = &'a str>) -> Self {
+        let servers = servers.collect();
+        Self { prefix, servers }
+    }
+
+    /// Whether a server's own name may stand without that server's: not where it begins as names of another one do. Where names get their
+    /// servers' as others have them too, it may not begin as its own server's do: another server could have it be two.
+    fn may_be_bare(&self, kind: Kind, server: &str, own: &str) -> bool {
+        let first = self.behind(kind, own).map(|(first, _)| first);
+        match self.prefix {
+            Prefix::Always => false,
+            Prefix::Never => first.is_none_or(|first| first == server),
+            Prefix::OnConflict => first.is_none(),
+        }
+    }
+
+    /// The server of the route that a name begins with, and what stands behind.
+    fn behind<'n>(&self, kind: Kind, shown: &'n str) -> Option<(&'n str, &'n str)> {
+        let split = match kind.has_uri() {
+            true => name::split_uri(shown),
+            false => name::split(shown),
+        };
+        split.filter(|(first, _)| self.servers.contains(first))
+    }
+
+    /// A server's own URI of one that clients use and nobody lists: none where it begins with another server's name.
+    #[must_use]
+    pub fn own_uri<'n>(&self, server: &str, used: &'n str) -> Option<&'n str> {
+        match self.behind(Kind::Resources, used) {
+            Some((first, _)) if first != server => None,
+            Some((_, own))
+                if self.prefix == Prefix::OnConflict
+                    || !self.may_be_bare(Kind::Resources, server, own) =>
+            {
+                Some(own)
+            }
+            _ => Some(used),
+        }
+    }
 }
 
 impl<'a> Source<'a> {
@@ -264,7 +315,7 @@ impl<'a> Source<'a> {
 pub(super) fn shown<'a>(
     kind: Kind,
     sources: &[Source<'a>],
-    prefix: Prefix,
+    naming: &Naming<'_>,
     mut may_see: impl FnMut(&str, &str) -> bool,
 ) -> Vec<Shown<'a>> {
     let mut seen = Vec::new();
@@ -274,29 +325,29 @@ pub(super) fn shown<'a>(
         let items = items.filter(|item| may_see(source.server, &item.name));
         seen.extend(items.map(|item| (source.server, item)));
     }
-    named(kind, prefix, seen)
+    named(kind, naming, seen)
 }
 
 /// Items with the names that clients see, of all that have those names.
-fn named<'a>(kind: Kind, prefix: Prefix, seen: Vec<(&'a str, &'a Item)>) -> Vec<Shown<'a>> {
-    let mut bare: HashMap<&str, usize> = HashMap::new();
-    if prefix == Prefix::OnConflict {
+fn named<'a>(kind: Kind, naming: &Naming<'_>, seen: Vec<(&'a str, &'a Item)>) -> Vec<Shown<'a>> {
+    let bare = |own: &'a str| match kind.has_uri() {
+        true => Cow::Borrowed(own),
+        false => name::shown(own),
+    };
+    let mut count: HashMap<Cow<'a, str>, usize> = HashMap::new();
+    if naming.prefix == Prefix::OnConflict {
         for (_, item) in &seen {
-            *bare.entry(&item.name).or_default() += 1;
+            *count.entry(bare(&item.name)).or_default() += 1;
         }
     }
     let shown = |(server, item): (&'a str, &'a Item)| {
         let own = &*item.name;
-        let is_bare = match prefix {
-            Prefix::Always => false,
-            Prefix::Never => true,
-            Prefix::OnConflict => bare.get(own).is_none_or(|count| *count < 2),
-        };
+        let is_bare = naming.may_be_bare(kind, server, own)
+            && (count.is_empty() || count.get(&bare(own)).is_none_or(|count| *count < 2));
         let name = match (kind.has_uri(), is_bare) {
-            (true, true) => own.to_owned(),
+            (_, true) => bare(own).into_owned(),
             (true, false) => name::shown_uri(server, own),
-            (false, true) => name::shown(own),
-            (false, false) => name::shown(&name::whole(server, own)),
+            (false, false) => name::shown(&name::whole(server, own)).into_owned(),
         };
         Shown { server, item, name }
     };

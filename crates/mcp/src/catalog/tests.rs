@@ -4,7 +4,7 @@ use policy::mcp::{OnChange, Pins, Prefix, Seen};
 use serde_json::Value;
 use testing::{Draw, seed};
 
-use super::{BYTES_MAX, Catalog, Found, Kind, NoList, Source, alike, found, merged};
+use super::{BYTES_MAX, Catalog, Found, Kind, Naming, NoList, Source};
 use crate::name::SHOWN_BYTES_MAX;
 
 fn tools(names: &[&str]) -> Catalog {
@@ -33,6 +33,29 @@ fn sources<'a>(of: &'a [(&'a str, Catalog)]) -> Vec<Source<'a>> {
         last: None,
     };
     of.iter().map(source).collect()
+}
+
+fn naming<'a>(of: &[Source<'a>], prefix: Prefix) -> Naming<'a> {
+    Naming::of(prefix, of.iter().map(|source| source.server))
+}
+
+fn merged(
+    kind: Kind,
+    of: &[Source<'_>],
+    prefix: Prefix,
+    may_see: impl FnMut(&str, &str) -> bool,
+) -> Vec<u8> {
+    super::merged(kind, of, &naming(of, prefix), may_see)
+}
+
+fn found<'a>(
+    kind: Kind,
+    of: &[Source<'a>],
+    prefix: Prefix,
+    used: &str,
+    may_see: impl FnMut(&str, &str) -> bool,
+) -> Found<'a> {
+    super::found(kind, of, &naming(of, prefix), used, may_see)
 }
 
 #[test]
@@ -188,6 +211,69 @@ fn a_bare_name_stays_that_of_a_server_that_is_away() {
     assert_eq!(found(Prefix::OnConflict, "u"), Found::One("alpha", "u"));
 }
 
+/// Names that a server gives its tools take nothing from another one.
+#[test]
+fn no_bare_name_begins_as_another_servers_do() {
+    let of = [
+        ("b", tools(&["read", "b__read", "b__own"])),
+        ("mal", tools(&["read", "b__read", "b__write", "c__x"])),
+    ];
+    let of = sources(&of);
+    let all = |prefix| names(&merged(Kind::Tools, &of, prefix, |_, _| true));
+    let found = |prefix, used: &str| found(Kind::Tools, &of, prefix, used, |_, _| true);
+    assert_eq!(
+        all(Prefix::OnConflict),
+        [
+            "b__read",
+            "b__b__read",
+            "b__b__own",
+            "mal__read",
+            "mal__b__read",
+            "mal__b__write",
+            "c__x"
+        ]
+    );
+    assert_eq!(
+        all(Prefix::Never),
+        ["b__read", "b__own", "mal__b__read", "mal__b__write", "c__x"],
+        "`read` is that of neither"
+    );
+    for prefix in [Prefix::OnConflict, Prefix::Never] {
+        for (used, own) in [("mal__b__read", "b__read"), ("mal__b__write", "b__write")] {
+            assert_eq!(found(prefix, used), Found::One("mal", own), "{prefix:?}");
+        }
+        assert_eq!(found(prefix, "b__write"), Found::Nothing, "{prefix:?}");
+    }
+    assert_eq!(
+        found(Prefix::OnConflict, "b__read"),
+        Found::One("b", "read")
+    );
+    assert_eq!(found(Prefix::Never, "b__read"), Found::One("b", "b__read"));
+    // Where the other one has no tools, too.
+    let naming = Naming::of(Prefix::OnConflict, ["b", "mal"].into_iter());
+    let used = |used: &str| super::found(Kind::Tools, &of[1..], &naming, used, |_, _| true);
+    assert_eq!(used("b__write"), Found::Nothing);
+    assert_eq!(used("mal__b__write"), Found::One("mal", "b__write"));
+}
+
+/// A long name as it is shortened is another server's own name: both have the name then.
+#[test]
+fn a_name_that_is_anothers_shortened_one_is_in_conflict_with_it() {
+    let long = "x".repeat(SHOWN_BYTES_MAX + 1);
+    let short = crate::name::shown(&long);
+    let of = [("b", tools(&[&long])), ("m", tools(&[&short]))];
+    let of = sources(&of);
+    let listed = names(&merged(Kind::Tools, &of, Prefix::OnConflict, |_, _| true));
+    let whole =
+        |server: &str, own: &str| crate::name::shown(&format!("{server}__{own}")).into_owned();
+    let both = [whole("b", &long), whole("m", &short)];
+    assert_eq!(listed, both);
+    let found = |used: &str| found(Kind::Tools, &of, Prefix::OnConflict, used, |_, _| true);
+    assert_eq!(found(&both[0]), Found::One("b", &long));
+    assert_eq!(found(&both[1]), Found::One("m", &short));
+    assert_eq!(found(&short), Found::Nothing);
+}
+
 #[test]
 fn every_name_that_is_shown_is_found_again_and_no_two_are_the_same() {
     let mut random = Draw::new(seed("every_name_that_is_shown_is_found_again"));
@@ -288,6 +374,36 @@ fn resources_are_named_as_tools_are_by_server_or_bare() {
     assert_eq!(uris(Prefix::Always), ["s+file:///a+b", "t+file:///c"]);
     assert_eq!(uris(Prefix::Never), ["file:///a+b", "file:///c"]);
     assert_eq!(uris(Prefix::OnConflict), ["file:///a+b", "file:///c"]);
+    let taken = [("s", catalog("file:///a")), ("t", catalog("s+file:///a"))];
+    let taken = sources(&taken);
+    for prefix in [Prefix::Never, Prefix::OnConflict] {
+        let used = |used: &str| found(Kind::Resources, &taken, prefix, used, |_, _| true);
+        assert_eq!(used("s+file:///a"), Found::Nothing);
+        assert_eq!(used("t+s+file:///a"), Found::One("t", "s+file:///a"));
+    }
+}
+
+/// Of a URI that nobody lists, and that a template may make.
+#[test]
+fn a_uri_that_begins_with_a_servers_name_is_no_other_servers() {
+    for (prefix, server, used, own) in [
+        (Prefix::OnConflict, "s", "s+file:///a", Some("file:///a")),
+        (Prefix::OnConflict, "t", "s+file:///a", None),
+        (
+            Prefix::OnConflict,
+            "t",
+            "t+s+file:///a",
+            Some("s+file:///a"),
+        ),
+        (Prefix::OnConflict, "t", "file:///a+b", Some("file:///a+b")),
+        (Prefix::Never, "s", "s+file:///a", Some("s+file:///a")),
+        (Prefix::Never, "t", "s+file:///a", None),
+        (Prefix::Never, "t", "t+s+file:///a", Some("s+file:///a")),
+        (Prefix::Never, "t", "git+ssh://a", Some("git+ssh://a")),
+    ] {
+        let naming = Naming::of(prefix, ["s", "t"].into_iter());
+        assert_eq!(naming.own_uri(server, used), own, "{prefix:?} {used}");
+    }
 }
 
 #[test]
@@ -393,7 +509,8 @@ fn a_name_is_found_or_missed_without_a_look_at_all_tools() {
             ("a_get_order_1", "get_order_1"),
             ("nothing", ""),
         ] {
-            let (one, count) = asked(|see| alike(Kind::Tools, &of, prefix, written, see));
+            let (one, count) =
+                asked(|see| super::alike(Kind::Tools, &of, &naming(&of, prefix), written, see));
             let shown = match prefix {
                 Prefix::Always => format!("a__{meant}"),
                 _ => meant.to_owned(),
@@ -434,7 +551,7 @@ fn what_is_found_by_a_name_is_what_is_listed_under_it() {
         let hidden = pool[random.below(pool.len())].clone();
         let may_see = |server: &str, own: &str| server == "t" || own != hidden;
         for prefix in [Prefix::Always, Prefix::Never, Prefix::OnConflict] {
-            let shown = super::shown::shown(Kind::Tools, &of, prefix, may_see);
+            let shown = super::shown::shown(Kind::Tools, &of, &naming(&of, prefix), may_see);
             let mut used: Vec<&str> = shown.iter().map(|of| &*of.name).collect();
             used.extend(pool.iter().map(String::as_str));
             for used in used {

@@ -6,7 +6,7 @@ use policy::mcp::Prefix;
 use serde_json::{Value, json};
 
 use super::{CALL, FIND, Looked, Query, Wrong, listed, misused, unwrapped};
-use crate::catalog::{Catalog, Kind, Source, seen};
+use crate::catalog::{Catalog, Kind, Naming, Source, seen};
 use crate::envelope::Message;
 
 fn call(name: &str, arguments: &Value) -> String {
@@ -63,7 +63,8 @@ fn looked(lists: &[(&str, Value)]) -> Looked {
             last: None,
         })
         .collect();
-    let tools = seen(Kind::Tools, &sources, Prefix::Always, |_, _| true);
+    let naming = Naming::of(Prefix::Always, std::iter::empty());
+    let tools = seen(Kind::Tools, &sources, &naming, |_, _| true);
     Looked {
         lists,
         tools,

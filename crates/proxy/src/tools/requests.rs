@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mcp::catalog::{self, Found, Kind, Source, found, fresh, merged, seen};
+use mcp::catalog::{self, Found, Kind, Naming, Source, found, fresh, merged, seen};
 use mcp::discover::Fresh;
 use mcp::envelope::Message;
 use mcp::handshake::Abilities;
@@ -168,9 +168,9 @@ async fn visible<D: Downstream>(
     let rule = rule_of(call, &view)?;
     let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
-    let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
+    let naming = naming(&view, rule);
     let is_shown = shows((call, arrived), &view, rule, (kind, &listed));
-    let told = merged(kind, &sources, prefix, is_shown);
+    let told = merged(kind, &sources, &naming, is_shown);
     let left = listed.iter().map(|of| of.left.as_millis()).min();
     let unless_said = Fresh {
         ttl_ms: left.and_then(|left| u64::try_from(left).ok()).unwrap_or(0),
@@ -192,9 +192,9 @@ pub(super) async fn looked<D: Downstream>(
     let (rule, kind) = (rule_of(call, &view)?, Kind::Tools);
     let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
-    let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
+    let naming = naming(&view, rule);
     let is_shown = shows((call, arrived), &view, rule, (kind, &listed));
-    let tools = seen(kind, &sources, prefix, is_shown);
+    let tools = seen(kind, &sources, &naming, is_shown);
     let away = listed.iter().filter(|of| of.list().is_none());
     let away = away.map(|of| (&*of.server.name).into()).collect();
     let lists = listed.iter().map(|of| {
@@ -206,6 +206,16 @@ pub(super) async fn looked<D: Downstream>(
         tools,
         away,
     })
+}
+
+/// How names of the servers of a rule are shown.
+fn naming<'v>(view: &'v WorkerSnapshot, rule: &'v McpRoute) -> Naming<'v> {
+    let config = Call::config(view).map(|(config, _)| config);
+    let prefix = config.map_or(Prefix::Always, |config| config.prefix);
+    let servers = config
+        .into_iter()
+        .flat_map(|config| config.servers_of(rule));
+    Naming::of(prefix, servers.map(|of| &*of.name))
 }
 
 /// Whether filters and rules let a caller see things of servers that gave their lists, by server and own name.
@@ -236,9 +246,9 @@ pub(super) async fn alike<D: Downstream>(
     let (rule, kind) = (rule_of(call, &view)?, Kind::Tools);
     let listed = lists::of(call, &view, rule, open, kind, None, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
-    let prefix = Call::config(&view).map_or(Prefix::Always, |(config, _)| config.prefix);
+    let naming = naming(&view, rule);
     let is_shown = shows((call, arrived), &view, rule, (kind, &listed));
-    let mut alike = catalog::alike(kind, &sources, prefix, written, is_shown);
+    let mut alike = catalog::alike(kind, &sources, &naming, written, is_shown);
     alike.truncate(ALIKE_MAX);
     Ok(alike)
 }
@@ -363,10 +373,10 @@ async fn looked_up<D: Downstream>(
     let may_see = |server: &Server, kind: Kind, own: &str| {
         may_see((call, arrived), rule, server, (kind, own), Does::Sees)
     };
-    let prefix = Call::config(view).map_or(Prefix::Always, |(config, _)| config.prefix);
+    let naming = naming(view, rule);
     let listed = lists::of(call, view, rule, session, kind, only, client).await?;
     let sources: Vec<Source<'_>> = listed.iter().map(lists::Listed::source).collect();
-    let found = found(kind, &sources, prefix, uri, |server, own| {
+    let found = found(kind, &sources, &naming, uri, |server, own| {
         let server = listed.iter().find(|of| *of.server.name == *server);
         server.is_some_and(|of| may_see(of.server, kind, own))
     });
@@ -383,14 +393,17 @@ async fn looked_up<D: Downstream>(
         Found::Nothing => {}
     }
     let templates = lists::of(call, view, rule, session, Kind::Templates, only, client).await?;
+    let own = |of: &lists::Listed<'_>| naming.own_uri(&of.server.name, uri);
     let mut makers = templates.iter().filter(|of| {
         let may_see = |own: &str| may_see(of.server, Kind::Templates, own);
-        let source = of.source();
-        source
-            .catalog
-            .is_some_and(|catalog| catalog.makes(uri, may_see))
+        let list = of.source().catalog;
+        list.zip(own(of))
+            .is_some_and(|(list, own)| list.makes(own, may_see))
     });
-    let at = |of: &lists::Listed<'_>| LookedUp::At(of.server.name.to_string(), uri.to_owned());
+    let at = |of: &lists::Listed<'_>| match own(of) {
+        Some(own) => LookedUp::At(of.server.name.to_string(), own.to_owned()),
+        None => LookedUp::Nowhere,
+    };
     Ok(match (makers.next(), makers.next(), &*listed) {
         (Some(one), None, _) | (None, _, [one]) => at(one),
         (Some(one), Some(other), _) => {

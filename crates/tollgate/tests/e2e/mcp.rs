@@ -16,6 +16,7 @@ mod filters;
 mod floods;
 mod manifests;
 mod modern;
+mod names;
 mod openapi;
 mod own_tokens;
 mod pages;
