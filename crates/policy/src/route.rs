@@ -77,7 +77,7 @@ pub(crate) fn why_private(
     });
     let says = named.unwrap_or_else(|| {
         format!(
-            "{model:?} is another spelling of a model in the paths of a backend's API; a route serves it as it is spelt where it has it under `match`"
+            "{model:?} is another spelling of a model in the API of a backend; a route serves it as it is spelt where it has it under `match`"
         )
     });
     Some(says.into())

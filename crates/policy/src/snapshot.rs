@@ -15,6 +15,7 @@ pub use wire::filter::Chain;
 pub use self::bounds::{Bounds, PoolBounds, Timeouts};
 pub use self::upstream::{
     AddedHeader, AddedMember, AddedValue, AskUsage, Backend, Endpoint, Origin, Protocol, Proxy,
+    Spellings,
 };
 use crate::authority::Rules;
 use crate::authorizer::Authorizer;
@@ -277,7 +278,7 @@ impl Snapshot {
         let mut backends = route.backends.iter().filter_map(|id| self.backend(*id));
         backends.any(|b| {
             (!b.model_names.is_empty() && b.is_private_name(name))
-                || (b.path_spellings.is_some() && b.is_other_spelling(name, &route.models))
+                || (b.spellings.is_some() && b.is_other_spelling(name, &route.models))
         })
     }
 

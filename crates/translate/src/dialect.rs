@@ -82,6 +82,12 @@ impl Dialect {
         }
     }
 
+    /// Whether a model's name has no capitals of its own there: `GPT-5` is `gpt-5`.
+    #[must_use]
+    pub const fn knows_no_case(self) -> bool {
+        matches!(self, Self::Azure)
+    }
+
     /// The header in which its API takes keys.
     #[must_use]
     pub const fn key_header(self) -> &'static str {

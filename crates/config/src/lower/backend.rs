@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use policy::credential::{KnownSet, OF_APIS, UpstreamAuth};
 use policy::id::{BackendId, EndpointId};
-use policy::snapshot::{self, AskUsage, Chain, Origin, Protocol, Snapshot};
+use policy::snapshot::{self, AskUsage, Chain, Origin, Protocol, Snapshot, Spellings};
 use translate::{Dialect, Translation};
 
 use super::balancing::Balanced;
@@ -92,6 +92,7 @@ impl super::Lowering<'_> {
         let of = self.of_each(id, name, written, has_tools, &addresses);
         let headers = self.added_headers(written);
         let filters = self.translation(name, written, &addresses);
+        let spellings = spellings(written, &addresses);
         let several = addresses.len() > 1;
         let mut endpoints = Vec::new();
         let mut exchanges_tokens = false;
@@ -131,7 +132,7 @@ impl super::Lowering<'_> {
             is_unready: written.unready.get().is_some_and(|at| at.value.0),
             models: self.models(written),
             model_names: self.model_names(written),
-            path_spellings: path_spellings(written),
+            spellings,
             filters,
             timeouts: self.timeouts(written),
             ejection: self.ejection(written),
@@ -538,13 +539,25 @@ pub(super) fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-/// Second spellings of models in paths of the APIs that it speaks, where any names a model there.
-fn path_spellings(written: &Backend) -> Option<Box<[&'static str]>> {
-    let spoken = written.dialect.items().iter();
-    let spelt = spoken.filter_map(|at| at.value.0.path_spellings());
-    let mut spelt = spelt.peekable();
-    spelt
-        .peek()
-        .is_some()
-        .then(|| spelt.flatten().copied().collect())
+/// How a name may begin at Google's endpoint for clients of OpenAI that stands there for the one without that beginning.
+const SPELT_AT_GOOGLE: [&str; 2] = ["models/", "google/"];
+
+/// Second spellings of models in the APIs that it speaks, where any has some.
+fn spellings(written: &Backend, addresses: &[Address<'_>]) -> Option<Spellings> {
+    let spoken = || written.dialect.items().iter().map(|at| at.value.0);
+    let speaks_openai = written.dialect.is_absent() || spoken().any(|it| it == Dialect::OpenAi);
+    let mut targets = addresses.iter().map(|address| &address.target.value);
+    let of_google =
+        (speaks_openai && targets.any(is_openai_of_google)).then_some(&SPELT_AT_GOOGLE[..]);
+    let spelt = spoken().filter_map(Dialect::path_spellings);
+    let mut spelt = spelt.chain(of_google).peekable();
+    spelt.peek().is_some().then(|| Spellings {
+        beginnings: spelt.flatten().copied().collect(),
+        is_caseless: spoken().any(Dialect::knows_no_case),
+    })
+}
+
+fn is_openai_of_google(target: &Target) -> bool {
+    target.host == "generativelanguage.googleapis.com"
+        || target.base_path.ends_with("/v1beta/openai")
 }

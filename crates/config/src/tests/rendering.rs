@@ -11,7 +11,7 @@ use policy::limit::Window;
 use policy::model::ModelPattern;
 use policy::retry::{Ejection, Retries};
 use policy::snapshot::{
-    AddedHeader, AddedMember, AddedValue, AskUsage, Bounds, PoolBounds, Snapshot,
+    AddedHeader, AddedMember, AddedValue, AskUsage, Bounds, PoolBounds, Snapshot, Spellings,
 };
 use policy::web::{Hosts, Origins};
 
@@ -108,6 +108,14 @@ pub(crate) fn rendered(loaded: &Loaded) -> String {
         }
         for (model, name) in &backend.model_names {
             writeln!(out, "  calls {model} {name}").unwrap();
+        }
+        if let Some(Spellings {
+            beginnings,
+            is_caseless,
+        }) = &backend.spellings
+        {
+            let case = if *is_caseless { ", in any letters" } else { "" };
+            writeln!(out, "  spells a model behind {beginnings:?}{case}").unwrap();
         }
         for AddedHeader { name, value } in &backend.headers {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

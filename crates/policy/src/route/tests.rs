@@ -8,7 +8,7 @@ use crate::fixture::{BackendPlan, ONE, RoutePlan, snapshot};
 use crate::id::{RouteId, WorkloadId};
 use crate::model::ModelPattern;
 use crate::refusal::Refusal;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, Spellings};
 
 fn plan<'a>(models: &'a [&'a str]) -> RoutePlan<'a> {
     RoutePlan {
@@ -263,7 +263,10 @@ fn a_backends_own_name_for_a_model_is_no_way_around_what_the_model_costs() {
 fn a_second_spelling_of_a_model_is_no_way_around_what_the_model_costs() {
     let spelt = |models: &[&str]| {
         let mut s = snapshot(&[plan(models)]);
-        s.backends[0].path_spellings = Some(["models/", "publishers/", "google/"].into());
+        s.backends[0].spellings = Some(Spellings {
+            beginnings: ["models/", "publishers/", "google/"].into(),
+            is_caseless: false,
+        });
         s
     };
     let others = ["google/pro", "models/pro", "publishers/google/models/pro"];
@@ -286,11 +289,60 @@ fn a_second_spelling_of_a_model_is_no_way_around_what_the_model_costs() {
     let mut listed = spelt(&[]);
     listed.backends[0].models = vec!["google/pro".into()];
     assert_eq!(chosen(&listed, Some("google/pro")), Some(RouteId(0)));
+    assert_eq!(chosen(&listed, Some("pro")), None, "it is spelt otherwise");
+    let mut renamed = spelt(&[]);
+    renamed.backends[0].model_names = [("google/mine".into(), "models/pro".into())].into();
+    assert_eq!(chosen(&renamed, Some("google/mine")), Some(RouteId(0)));
+    for other in ["pro", "google/pro", "models/pro"] {
+        assert_eq!(chosen(&renamed, Some(other)), None, "{other}");
+    }
     // Where bodies name the model, it is what it is called there.
     let s = snapshot(&[plan(&[])]);
     for model in others.into_iter().chain(unclear) {
         assert_eq!(chosen(&s, Some(model)), Some(RouteId(0)), "{model}");
     }
+}
+
+/// Azure's deployments know no capitals.
+#[test]
+fn a_model_in_other_letters_is_no_way_around_what_the_model_costs() {
+    let spelt = |models: &[&str]| {
+        let mut s = snapshot(&[plan(models)]);
+        s.backends[0].spellings = Some(Spellings {
+            is_caseless: true,
+            ..Spellings::default()
+        });
+        s
+    };
+    let is_taken = |s: &Snapshot, model: &str| chosen(s, Some(model)) == Some(RouteId(0));
+    for models in [&[][..], &["*"], &["gpt-*", "G*", "*"]] {
+        let s = spelt(models);
+        assert!(is_taken(&s, "gpt-5"));
+        for model in [
+            "GPT-5",
+            "Gpt-5",
+            "gpT-5",
+            "gpt-5-Mini",
+            "\u{212a}imi",
+            "gpt-5/..",
+        ] {
+            assert!(!is_taken(&s, model), "{model} {models:?}");
+        }
+    }
+    // Who writes it so has it so, and so alone.
+    let mut listed = spelt(&[]);
+    listed.backends[0].models = vec!["DeepSeek-R1".into()];
+    let mut named = spelt(&[]);
+    named.backends[0].model_names = [("DeepSeek-R1".into(), "DeepSeek-R1".into())].into();
+    for s in [&listed, &named, &spelt(&["DeepSeek-R1", "*"])] {
+        assert!(is_taken(s, "DeepSeek-R1"));
+        for other in ["DEEPSEEK-R1", "deepseek-r1"] {
+            assert!(!is_taken(s, other), "{other} is spelt otherwise");
+        }
+    }
+    named.backends[0].model_names = [("mine".into(), "Dep-A".into())].into();
+    assert!(is_taken(&named, "mine") && is_taken(&named, "dep-b"));
+    assert!(!is_taken(&named, "dep-a") && !is_taken(&named, "Dep-A"));
 }
 
 #[test]

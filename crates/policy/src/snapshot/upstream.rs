@@ -33,9 +33,8 @@ pub struct Backend {
     /// Names that it has for models of which the gate uses another name, by that name. Prices, limits, budgets and
     /// records go by the gate's name.
     pub model_names: BTreeMap<Arc<str>, Box<str>>,
-    /// Paths of its API name the model: how a name may begin that stands there for the same one without that beginning. None where
-    /// bodies name it, to the letter.
-    pub path_spellings: Option<Box<[&'static str]>>,
+    /// How a model may be spelt there in more than one way. None where bodies name it, to the letter.
+    pub spellings: Option<Spellings>,
     /// What calls to it pass, behind those of their route: a translation, where it speaks another dialect than its clients.
     pub filters: Chain,
     /// How long each phase may take.
@@ -152,27 +151,77 @@ impl Backend {
         self.models.iter().chain(self.model_names.keys())
     }
 
-    /// Whether this is a second spelling of a model in paths of its API, or none that can stand in one: what a path of `.`, `..` or
+    /// Whether this is a second spelling of a model in its API, or none that can stand in a path of it: what a path of `.`, `..` or
     /// nothing between two slashes means, is for whoever reads it to say.
     #[cold]
     pub(super) fn is_other_spelling(&self, name: &str, patterns: &[ModelPattern]) -> bool {
-        let Some(beginnings) = &self.path_spellings else {
+        let Some(spellings) = &self.spellings else {
             return false;
         };
         let is_no_segment = |part: &str| matches!(part, "" | "." | "..");
+        if name.split('/').any(is_no_segment) {
+            return true;
+        }
+        // Of patterns those that write a beginning; which capitals a pattern means nobody knows.
         let is_written = |pattern: &ModelPattern| match pattern {
             ModelPattern::Exact(_) => false,
-            ModelPattern::Prefix(start) => start.contains('/') && name.starts_with(start.as_str()),
+            ModelPattern::Prefix(start) => {
+                !spellings.has_capitals(name)
+                    && spellings.is_second(start)
+                    && name.starts_with(start.as_str())
+            }
         };
-        name.split('/').any(is_no_segment)
-            || (beginnings.iter().any(|begins| name.starts_with(begins))
-                && !self.models.iter().any(|known| **known == *name)
-                && !patterns.iter().any(is_written))
+        if self.known_models().any(|known| **known == *name) || patterns.iter().any(is_written) {
+            return false;
+        }
+        let exact = patterns.iter().filter_map(ModelPattern::exact);
+        let written = self.models.iter().chain(exact);
+        let written = written.map(|known| self.model_name(known));
+        let mut sent = written.chain(self.model_names.values().map(|own| &**own));
+        spellings.is_second(name) || sent.any(|other| spellings.are_two_of_one(name, other))
     }
 
     /// Whether it alone uses this name, for a model that the gate names otherwise.
     pub(super) fn is_private_name(&self, name: &str) -> bool {
         self.model_names.values().any(|own| **own == *name) && !self.model_names.contains_key(name)
+    }
+}
+
+/// How a model may be spelt at a backend in more than one way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spellings {
+    /// How a name may begin that stands for the same one without that beginning.
+    pub beginnings: Box<[&'static str]>,
+    /// Capitals are as good as small letters.
+    pub is_caseless: bool,
+}
+
+impl Spellings {
+    /// Whether a name is another one's second spelling by itself.
+    fn is_second(&self, name: &str) -> bool {
+        self.has_capitals(name)
+            || self
+                .beginnings
+                .iter()
+                .any(|begins| name.starts_with(begins))
+    }
+
+    /// Whether there are letters in it that stand for small ones. Of those that are not ASCII nobody knows.
+    fn has_capitals(&self, name: &str) -> bool {
+        let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+        self.is_caseless && !name.bytes().all(is_plain)
+    }
+
+    fn are_two_of_one(&self, one: &str, other: &str) -> bool {
+        let (bare, of_other) = (self.bare(one), self.bare(other));
+        let is_one = bare == of_other || self.is_caseless && bare.eq_ignore_ascii_case(of_other);
+        is_one && one != other
+    }
+
+    fn bare<'n>(&self, name: &'n str) -> &'n str {
+        let mut begins = self.beginnings.iter();
+        let rest = begins.find_map(|begins| name.strip_prefix(begins));
+        rest.map_or(name, |rest| self.bare(rest))
     }
 }
 
