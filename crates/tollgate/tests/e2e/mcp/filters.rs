@@ -69,7 +69,8 @@ fn config(server: &str, route: &str) -> String {
 fn a_condition_is_asked_in_lists_and_on_use_and_one_of_arguments_on_use() {
     let one = server("one");
     let filters = format!(
-        "{{ url: \"{}\", tools: {{ allow: [ read, {{ name: \"del*\", when: 'user == \"ada\" && arguments.path.startsWith(\"/srv/\")' }} ] }}, \
+        "{{ url: \"{}\", tools: {{ allow: [ read, {{ name: \"del*\", when: 'user == \"ada\" && arguments.path.startsWith(\"/srv/\") \
+         && !arguments.path.contains(\"..\")' }} ] }}, \
          prompts: {{ deny: {{ name: \"*\", when: 'user != \"ada\"' }} }} }}",
         url(&one)
     );
@@ -102,6 +103,7 @@ fn a_condition_is_asked_in_lists_and_on_use_and_one_of_arguments_on_use() {
     let long = "x".repeat(70_000);
     for arguments in [
         json!({"path": "/etc/passwd"}),
+        json!({"path": "/srv/../etc/passwd"}),
         json!({}),
         json!({"path": 5}),
         json!({"path": "/srv/a", "more": long}),
