@@ -127,10 +127,13 @@ impl Answered<'_> {
             Said::Nothing => Said::refused(said),
             beyond => beyond,
         };
+        let is_outgrown = completion_held.is_some_and(is_outgrown);
+        // Nor is nothing its prompt.
+        let prompt_held = prompt_held.filter(|said| *said > 0 || !is_outgrown);
         Tokens {
             prompt: prompt_held.map_or(prompt, Count::Reported),
             completion: match (completion_held, completion_beyond) {
-                (Some(begun), _) if grows || usage.is_unread || is_outgrown(begun) => {
+                (Some(begun), _) if grows || usage.is_unread || is_outgrown => {
                     Count::Estimated(begun.max(self.guess()))
                 }
                 (Some(reported), _) => Count::Reported(reported),
@@ -600,6 +603,17 @@ mod tests {
                 [reported(5), charged]
             );
         }
+        let zeros = Answered {
+            reading: &Reading::Valid(said(Some(0), Some(0), Some(0))),
+            events: Some(12),
+            is_whole: false,
+            ..CALL
+        };
+        let charged = zeros.tokens();
+        assert_eq!(
+            [charged.prompt, charged.completion],
+            [estimated(30), estimated(12)]
+        );
         let unary = Answered {
             reading: &Reading::Valid(said(Some(5), Some(0), None)),
             is_whole: false,
