@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use mcp::bridge::{TaskId, told_legacy, told_modern, with_id};
-use mcp::catalog::{Catalog, Found, Kind, Source, found, fresh, merged};
+use mcp::catalog::{Catalog, Found, Kind, Naming, Source, found, fresh, merged};
 use mcp::client::Can;
 use mcp::discover::Fresh;
 use mcp::envelope::{Message, Says, is_same_id};
@@ -139,11 +139,12 @@ fn lists(choice: u8, pages: &[&[u8]]) {
     };
     assert!(fresh(&sources, unless_said, true).ttl_ms <= 1000);
     for prefix in [Prefix::Always, Prefix::Never, Prefix::OnConflict] {
-        let listed = merged(kind, &sources, prefix, |_, _| true);
-        let hidden = merged(kind, &sources, prefix, |_, _| false);
+        let naming = Naming::of(prefix, sources.iter().map(|source| source.server));
+        let listed = merged(kind, &sources, &naming, |_, _| true);
+        let hidden = merged(kind, &sources, &naming, |_, _| false);
         let mut seen = HashSet::new();
         for name in names(kind, &listed) {
-            let found = found(kind, &sources, prefix, &name, |_, _| true);
+            let found = found(kind, &sources, &naming, &name, |_, _| true);
             assert!(matches!(found, Found::One(..)), "{name}: {found:?}");
             assert!(seen.insert(name), "a name twice");
         }

@@ -140,13 +140,13 @@ fn a_condition_is_asked_in_lists_and_on_use_and_one_of_arguments_on_use() {
     assert_eq!(called(), 1, "no server was asked for any of it");
     let read = ada.request("resources/read", &json!({"uri": "one+file:///a"}));
     assert!(read.body["result"].is_object(), "{}", read.body);
-    let records = gate.records(2 + 4 + 1 + 6 + 4 + 1);
+    let records = gate.records(2 + 4 + 1 + 7 + 4 + 1);
     let why = records
         .iter()
         .filter_map(|record| record["reason"].as_str());
     let place = "mcp.servers.one.tools.allow[1].when (line 8)";
     let why: Vec<&str> = why.filter(|why| why.starts_with(place)).collect();
-    assert_eq!(why.len(), 6, "{records:?}");
+    assert_eq!(why.len(), 7, "{records:?}");
     assert!(
         why.iter().any(|why| why.ends_with("does not hold")),
         "{why:?}"
