@@ -289,18 +289,16 @@ impl Upstreams {
         s: &Snapshot,
         now: Mono,
     ) -> Retry {
-        if attempts.made < attempts.most && self.peek(attempts, wanted, s, now) {
-            self.spend(attempts.route)
-        } else {
-            Retry::No
+        match self.may_go_on(attempts, wanted, s, now) {
+            Retry::Granted => self.spend(attempts.route),
+            refused => refused,
         }
     }
 
     /// Whether a try that was not served there may be followed by another one. It spends nothing: it is no sign of load, and what any caller
     /// can have with a made-up name takes no failover from others.
-    #[cold]
     pub fn may_go_on(
-        &mut self,
+        &self,
         attempts: &Attempts,
         wanted: Wanted<'_>,
         s: &Snapshot,
